@@ -21,7 +21,8 @@ def load(store: str | PathLike[str]) -> "pd.DataFrame":
     The columns are those of report.csv: what was asked for (`mechanism`, `task`, `length`, `mode`,
     ...), what came of it (`status`, `metric`, `value` with its `unit`: seconds, bytes, joules,
     shares of 1), and which `machine` and `record` answered. Of several records of one question the
-    newest counts. What does not apply or was not measured is missing. Neither conformance checks,
+    newest counts. What does not apply or was not measured is missing; `failure` and `reason` say
+    why. Neither conformance checks,
     pictures nor the ceilings of machines are in it.
 
     Raises `LraError` where there is no such folder, or it cannot be read; what a record of it
@@ -29,8 +30,8 @@ def load(store: str | PathLike[str]) -> "pd.DataFrame":
     """
     from pathlib import Path
 
-    from lra.report.frame import typed
-    from lra.report.select import join
+    from lra.report.load.frame import public
+    from lra.report.load.select import join
     from lra.store import Store
 
-    return typed(join(Store(Path(store)).existing().records(), []).entries)
+    return public(join(Store(Path(store)).existing().records(), []).figures)

@@ -15,6 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 from lra.cli.echo import echo
+from lra.core.errors import truncate
 from lra.core.escape import escape_controls
 from lra.core.records import FAILED, Record
 from lra.engine.jobs import Job, Progress
@@ -221,7 +222,7 @@ def _describe_end(job: Job, record: Record) -> str:
     """How a cell ended, with its leading figure."""
     told = f"{job.label}: {_figure(record) if record.status == 'ok' else record.status}"
     if record.failure is not None:
-        told += f" ({record.failure.message})"
+        told += f" ({truncate(record.failure.message)})"
     return f"{told}  [{record.seconds:.1f} s]"
 
 

@@ -15,12 +15,12 @@ import click
 
 from lra.cli import flags
 from lra.cli.echo import echo
-from lra.core.errors import UsageError
+from lra.core.errors import LraError, UsageError, system_reason
 
 if TYPE_CHECKING:
     from lra.changes.compare import Changes
     from lra.core.records import Record
-    from lra.report.analysis import Assumptions
+    from lra.report.assumptions import Assumptions
     from lra.report.render import Findings, Rendered
     from lra.store import Store
 
@@ -70,7 +70,7 @@ def command(
     """Write index.html, report.md, report.csv, report.tex and the plots of a store's records."""
     from lra.changes.comparison_report import sentences
     from lra.cli.compare import stores
-    from lra.report.analysis import Assumptions
+    from lra.report.assumptions import Assumptions
     from lra.store import Store
 
     assumed = Assumptions(grid_intensity, price)
@@ -110,7 +110,12 @@ def render_store(
             store.records(), reference(), folder, title=name, assumed=assumed, changes=changes
         )
     if out is None or mark.is_file():
-        mark.write_text(_relative_place(folder, store), encoding="utf-8")
+        try:
+            mark.write_text(_relative_place(folder, store), encoding="utf-8")
+        except OSError as error:
+            raise LraError(
+                f"cannot write '{mark}': {system_reason(error)}; remove it or choose another --out"
+            ) from error
     if other:
         words = f"'{folder}' had the report of another store, {other}, and has that of"
         echo(f"lra: warning: {words} '{store.path}' now", err=True)

@@ -66,6 +66,11 @@ PATIENCE = 120.0
     metavar="PATH",
     help="A folder, or a file ending in .svg or .png. Default: reports/<name of the store>/show.",
 )
+@click.option(
+    "--card",
+    is_flag=True,
+    help="Write the page of each mechanism instead, of the store's and the reference's records.",
+)
 @flags.store
 @flags.jobs
 @flags.quiet
@@ -79,6 +84,7 @@ def command(
     scale: str,
     settings: tuple[str, ...],
     out: Path | None,
+    card: bool,
     store: Path,
     jobs: int | None,
     quiet: bool,
@@ -91,6 +97,7 @@ def command(
     \b
     python -m lra show --impl longformer,bigbird
     python -m lra show --impl performer --length 128 --direction causal --out performer.png
+    python -m lra show --impl performer --card
     """
     from lra.cli.cached import cached_records
     from lra.core.cells import ShowCell
@@ -101,6 +108,10 @@ def command(
     from lra.store import Store
 
     flags.require_impl(impls, "show", "longformer")
+    if card:
+        from lra.cli.card import write_cards
+
+        return write_cards(impls, store, out)
     spec = ShowSpec(
         mechanisms=impls,
         length=length,
@@ -155,6 +166,7 @@ def _write(shown: Picture, target: Path, *, is_plain: bool) -> Path:
     """Write the picture to a file, or under a name of its own in a folder; returns the file."""
     from lra.core.errors import LraError
     from lra.report.plots.pattern import pattern_png, pattern_svg
+    from lra.report.plots.style import Looks
 
     path = target
     if target.suffix not in FORMATS:
@@ -162,7 +174,9 @@ def _write(shown: Picture, target: Path, *, is_plain: bool) -> Path:
         asked = "" if is_plain else f"-{_file_suffix(shown.cell)}"
         path = target / f"{shown.label}-{shown.cell.length}{causal}{asked}.svg"
     drawn = (
-        pattern_png(shown) if path.suffix == ".png" else pattern_svg(shown, headed=True).encode()
+        pattern_png(shown, Looks())
+        if path.suffix == ".png"
+        else pattern_svg(shown, Looks(), headed=True).encode()
     )
     try:
         path.write_bytes(drawn)

@@ -17,6 +17,7 @@ import pandas as pd
 
 from lra.core.catalogue import NO_MIXING
 from lra.core.cells import QualityCell
+from lra.core.escape import escape_controls
 from lra.core.protocol import Rows
 from lra.report.load.kept import protocol_hash
 from lra.report.load.select import Evidence
@@ -175,7 +176,7 @@ def _columns(evidence: Evidence, own: pd.DataFrame) -> tuple[Column, ...]:
         titled = [
             Column(
                 protocol=(protocol := protocol_hash(cell)),
-                title=f"{task} ({difference})" if difference else task,
+                title=escape_controls(f"{task} ({difference})" if difference else task),
                 task=task,
                 cell=cell,
                 rows=rows.get(protocol, cell.data.rows),

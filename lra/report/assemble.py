@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lra.report.accuracy import accuracies
-from lra.report.analysis import Analysis, Assumptions
+from lra.report.analysis import Analysis
+from lra.report.assumptions import Assumptions
 from lra.report.costs import costs
 from lra.report.load.select import Evidence
 from lra.report.model import Report

@@ -1,18 +1,325 @@
-"""The card of a mechanism: its own page, of all that the records say of it."""
+"""The card of a mechanism: a page of its own, with all that the records say of it."""
 
 from __future__ import annotations
 
-import msgspec
+import math
+import re
+import shlex
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 
+import msgspec
+import pandas as pd
+
+from lra.core import published
+from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.escape import escape_controls
+from lra.core.hashing import value_hash
+from lra.core.peers import PREFIX
+from lra.report.accuracy import ACCURACY, Accuracies, Score
 from lra.report.analysis import Analysis
+from lra.report.baselines import Simple, shortcut
+from lra.report.checks import Check, check_of, checks
+from lra.report.crossover import crossover_value, crossovers
+from lra.report.leaderboard import Leaderboard, Standing, leaderboard
+from lra.report.load.frame import typed
+from lra.report.load.variants import chosen
+from lra.report.model import Row, Section, Table, Value, drawn, there
+from lra.report.plots.card import cost_curves
+from lra.report.plots.gallery import card_pattern
+from lra.report.sections.accuracy import score_text
+from lra.report.sections.gallery import newest, pictures
+from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
+
+_FILE = re.compile(r"\w[\w-]{0,63}")
+_MODES = {"train": "training step", "forward": "forward pass", "decode": "decoding step"}
+_KINDS = {"time": "time", "memory": "peak memory", "state": "state"}
 
 
 class Card(msgspec.Struct, frozen=True):
     """One mechanism's page."""
 
     mechanism: str
+    name: str
+    """The mechanism's name as people read it."""
+    title: str
+    paper: str
+    facts: tuple[tuple[str, str], ...]
+    """Claims of its card and where it stands, as names and words."""
+    sections: tuple[Section, ...]
+    command: str
+    """The command that measures it again."""
+
+    @property
+    def file(self) -> str:
+        """Its file in the folder of cards: the mechanism's name, where that is one of a file."""
+        safe = _FILE.fullmatch(self.mechanism)
+        return f"{self.mechanism if safe else value_hash(self.mechanism)}.html"
 
 
-def cards(analysis: Analysis) -> list[Card]:
-    """Return a card for each mechanism of ours in a report."""
-    return []
+def cards(analysis: Analysis, only: Collection[str] | None = None) -> list[Card]:
+    """Return a card for each mechanism with a figure or a check, of those in `only` where it is
+    given; public packages are left out."""
+    found = _Cards(analysis)
+    figures = analysis.evidence.figures
+    names = {name for name in figures["mechanism"] if name} | set(found.checks)
+    return [
+        found.card(name)
+        for name in sorted(names)
+        if not name.startswith(PREFIX) and (only is None or name in only)
+    ]
+
+
+class _Cards:
+    """What the cards of a report share."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.checks = check_of(checks(analysis.evidence))
+        self.pictures = {
+            one.cell.mechanism.name: one for one in pictures(newest(analysis.evidence.shown))
+        }
+
+    @cached_property
+    def board(self) -> Leaderboard:
+        return leaderboard(self.analysis)
+
+    @cached_property
+    def shortcuts(self) -> dict[str, Simple | None]:
+        """The best simple baseline of each column."""
+        return {
+            column.protocol: shortcut(self.analysis.evidence, scores, column)
+            for scores in self.analysis.accuracies
+            for column in scores.columns
+        }
+
+    @cached_property
+    def crossings(self) -> pd.DataFrame:
+        """Crossovers of the setting that the leaderboard's costs are of, and of decoding's."""
+        settings = [one for one in (self.board.setting, self.board.decoding) if one is not None]
+        ids = dict.fromkeys(one.id for one in settings)
+        parts = [crossovers(self.analysis.costs, id).assign(setting=id) for id in ids]
+        return pd.concat(parts) if parts else pd.DataFrame()
+
+    def card(self, name: str) -> Card:
+        """Return the card of one mechanism."""
+        check = self.checks.get(name)
+        declared = check.card if check else {}
+        standing = next((s for s in self.board.standings if s.key.mechanism == name), None)
+        return Card(
+            mechanism=name,
+            name=escape_controls(name),
+            title=str(declared.get("title", "")),
+            paper=str(declared.get("paper", "")),
+            facts=tuple(_facts(check, standing, self.board)),
+            sections=tuple(section for section in self._sections(name) if not section.is_empty),
+            command=f"python -m lra run --impl {shlex.quote(escape_controls(name))}",
+        )
+
+    def _sections(self, name: str) -> Iterable[Section]:
+        picture = self.pictures.get(name)
+        if picture is not None:
+            figure = card_pattern(picture, self.analysis.looks)
+            yield Section(topic="Pattern", figures=(figure,))
+        yield Section(
+            topic="Accuracy", tables=there([accuracy_table(self.analysis, self.shortcuts, name)])
+        )
+        yield self._costs(name)
+        check = self.checks.get(name)
+        yield Section(topic="Laws", tables=there([laws_table(check)]))
+        yield Section(topic="Settings", tables=there([settings_table(self.analysis, name)]))
+        yield Section(topic="Published", tables=there([published_table(name)]))
+
+    def _costs(self, name: str) -> Section:
+        own = self.crossings
+        own = own[own["mechanism"] == name] if len(own) else own
+        return Section(
+            topic="Costs",
+            setting=", ".join(self.board.setting.parts) if self.board.setting else "",
+            figures=drawn([cost_curves(self.analysis, self.board, name)]),
+            tables=there([_crossing_table(own)]),
+        )
+
+
+def _facts(
+    check: Check | None, standing: Standing | None, board: Leaderboard
+) -> Iterable[tuple[str, str]]:
+    """The claims of the card, and the row of the leaderboard."""
+    if check is not None:
+        card = check.card
+        if card:
+            yield "Time", str(card.get("time", ""))
+            yield "Memory", str(card.get("memory", ""))
+            yield "Equals softmax attention", str(card.get("softmax", ""))
+        broken = len(check.broken)
+        yield "Laws held", f"{check.held} of {check.held + broken}"
+    if standing is None:
+        return
+    if standing.train and board.length:
+        text = f"{figures(standing.train.value, standing.train.spread, most=2)} of {EXACT}'s"
+        yield f"Training time at length {board.length:,}", text
+    if standing.memory and board.length:
+        text = f"{figures(standing.memory.value, standing.memory.spread, most=2)} of {EXACT}'s"
+        yield f"Training memory at length {board.length:,}", text
+    if standing.pays_from is not None:
+        yield "Trains faster from length", standing.pays_from.text
+
+
+Shortcuts = Mapping[str, Simple | None]
+"""The best simple baseline of each column, by protocol."""
+
+
+def accuracy_table(analysis: Analysis, shortcuts: Shortcuts, name: str) -> Table | None:
+    """Return the accuracy of one mechanism by setting and task, beside exact attention, no mixing
+    and the best simple baseline; None where it was not trained."""
+    rows = [
+        row
+        for scores in analysis.accuracies
+        if scores.metric == ACCURACY
+        for row in _accuracy_rows(scores, shortcuts, name)
+    ]
+    if not rows:
+        return None
+    return Table(
+        id="card-accuracy",
+        title="Test accuracy, %",
+        caption="",
+        corner="task",
+        columns=(
+            escape_controls(name),
+            f"exact attention ({EXACT})",
+            "no mixing",
+            "best simple baseline",
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _accuracy_rows(scores: Accuracies, shortcuts: Shortcuts, name: str) -> Iterable[Row]:
+    for column in scores.columns:
+        pooled = scores.pooled[scores.pooled["protocol"] == column.protocol]
+        own, tested = _best(pooled, name), column.rows.test
+        if own is None:
+            continue
+        simple = shortcuts[column.protocol]
+        values = [_score(_best(pooled, other), tested) for other in (name, EXACT, NO_MIXING)]
+        if simple is None:
+            values.append(Value(NOT_RUN))
+        else:
+            values.append(Value(percent(simple.value), simple.name, simple.value))
+        yield Row(column.title, tuple(values), group=", ".join(scores.setting.parts))
+
+
+def _best(pooled: pd.DataFrame, name: str) -> Score | None:
+    """The run's score of a mechanism, else the reference's; of several variants the best."""
+    found = [one for one in typed(pooled[pooled["mechanism"] == name], Score) if one.n]
+    found.sort(key=lambda one: (one.origin != "run", -one.mean, one.variant))
+    return found[0] if found else None
+
+
+def _score(score: Score | None, rows: int) -> Value:
+    if score is None:
+        return Value(NO_VALUE)
+    note = "" if math.isnan(score.sd) else f"± {percent(score.sd)}, n {score.n}"
+    return Value(score_text(score, rows), note, score.mean)
+
+
+def _crossing_table(own: pd.DataFrame) -> Table | None:
+    """The lengths from which each cost lies below exact attention's."""
+    if own.empty:
+        return None
+    rows = [
+        Row(f"{_KINDS[row['kind']]} of a {_MODES[row['mode']]}", (crossover_value(row),))
+        for _, row in own.iterrows()
+    ]
+    return Table(
+        id="card-crossover",
+        title=f"Length from which it costs less than {EXACT}",
+        caption="",
+        corner="cost",
+        columns=("from length",),
+        rows=tuple(rows),
+    )
+
+
+def laws_table(check: Check | None) -> Table | None:
+    """Return each law with its verdict; None without a check."""
+    if check is None or not check.record.findings:
+        return None
+    order = {"failed": 0, "held": 1, "unclaimed": 2}
+    findings = sorted(check.record.findings, key=lambda f: order.get(f.verdict, 3))
+    return Table(
+        id="card-laws",
+        title="Claims tried",
+        caption=f"{check.cell.form} form, torch {check.cell.torch}, on {check.cell.device}.",
+        corner="law",
+        columns=("verdict", "cases", "what it says", "detail"),
+        rows=tuple(
+            Row(
+                f.law,
+                (Value(f.verdict), Value(str(f.cases)), Value(f.says), Value(f.detail)),
+            )
+            for f in findings
+        ),
+        numeric=False,
+    )
+
+
+def settings_table(analysis: Analysis, name: str) -> Table | None:
+    """Return the settings that a mechanism was trained and timed with."""
+    own = analysis.evidence.figures
+    own = own[own["mechanism"] == name][["kind", "scale", "config"]].drop_duplicates()
+    uses: dict[str, list[str]] = {}
+    for kind, scale, config in own.itertuples(index=False, name=None):
+        text = ", ".join(
+            f"{key} {value}" for key, value in chosen(msgspec.json.decode(config)).items()
+        )
+        words = {"quality": f"trained ({scale})", "efficiency": "timed", "error": "error"}[kind]
+        uses.setdefault(text, []).append(words)
+    rows = [
+        Row(text or "none", (Value(", ".join(sorted(set(words)))),))
+        for text, words in sorted(uses.items())
+    ]
+    if not rows:
+        return None
+    return Table(
+        id="card-settings",
+        title="Settings measured",
+        caption="",
+        corner="settings",
+        columns=("used for",),
+        rows=tuple(rows),
+        numeric=False,
+    )
+
+
+def published_table(name: str) -> Table | None:
+    """Return the accuracies that papers print of a mechanism; None where no paper does."""
+    found = [
+        (quality, row)
+        for quality in published.qualities()
+        for row in quality.rows
+        if row.mechanism == name
+    ]
+    if not found:
+        return None
+    tasks = list(dict.fromkeys(task for _, row in found for task in row.accuracy))
+    return Table(
+        id="card-published",
+        title="Published accuracies, %",
+        caption="Protocols differ from ours: see Published numbers in the report.",
+        corner="model and source",
+        columns=tuple(tasks),
+        rows=tuple(
+            Row(
+                f"{row.model}, {quality.source}",
+                tuple(
+                    Value(str(row.accuracy[task]), "", float(row.accuracy[task]))
+                    if task in row.accuracy
+                    else Value(NO_VALUE)
+                    for task in tasks
+                ),
+            )
+            for quality, row in found
+        ),
+    )

@@ -65,11 +65,16 @@ def costs(evidence: Evidence) -> Costs:
         numbers.index, key=lambda id: (-numbers.run[id], -numbers["all"][id], settings[id].parts)
     )
     return Costs(
-        pooled=_with_exact(_pooled(figures)),
+        pooled=pool(figures),
         figures=figures,
         settings=tuple(settings[id] for id in order),
         own=frozenset(id for id in order if numbers.run[id]),
     )
+
+
+def pool(figures: pd.DataFrame) -> pd.DataFrame:
+    """Return figures of processes pooled, with exact attention's beside them: see `Costs`."""
+    return _with_exact(_pooled(figures))
 
 
 def _per_example(evidence: Evidence) -> tuple[pd.DataFrame, dict[str, CostSetting]]:

@@ -103,17 +103,19 @@ def _is_hidden(found: Crossover, own: Sweep, exact: Sweep) -> bool:
     return median(mine) < median(theirs)
 
 
-def crossover_value(row: pd.Series) -> Value:
-    """Return a row of `crossovers` as it stands in a table: `1,900` above `1,600 to 2,300`; of
-    costs below exact attention's at every length compared `≤ 256`, at none `> 8,192`."""
+def crossover_value(row: Any) -> Value:
+    """Return a row of `crossovers` as it stands in a table: `1,900` above its interval; of
+    costs below exact attention's at every length compared `≤256`, at none `>8,192`."""
     found = cast("Crossover | None", row.found)
     if found is None:
         own = [ending for endings in row.lost.values() for ending in endings]
         return missing(own) if own else Value(NO_VALUE, f"no {EXACT}")
     most = _figures(found)
-    text = _length(found.at, found, most)
-    ends = [_length(end, found, most) for end in (found.low, found.high) if end is not None]
-    note = " to ".join(ends) if len({*ends, text}) > 1 else ""
+    # Out of memory it was at a measured length.
+    text = f"{found.at:,.0f}" if found.jumps else _length(found.at, found, most)
+    bounds = [end for end in (found.low, found.high) if end is not None]
+    ends = [_length(end, found, most) for end in bounds if {*bounds} != {found.at}]
+    note = "\N{EN DASH}".join(ends) if len({*ends, text}) > 1 else ""
     if found.jumps:
         note = f"{EXACT} OOM" + (f"; {note}" if note else "")
     return Value(text, note, found.at, disturbed=bool(row.disturbed))
@@ -121,9 +123,9 @@ def crossover_value(row: pd.Series) -> Value:
 
 def _length(at: float, found: Crossover, most: int) -> str:
     if at == 0:
-        return f"\N{LESS-THAN OR EQUAL TO} {found.lengths[0]:,}"
+        return f"\N{LESS-THAN OR EQUAL TO}{found.lengths[0]:,}"
     if math.isinf(at):
-        return f"> {found.lengths[-1]:,}"
+        return f">{found.lengths[-1]:,}"
     return about(at, most)
 
 

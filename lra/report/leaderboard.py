@@ -308,7 +308,7 @@ def _shortcuts(analysis: Analysis, scores: Accuracies | None) -> dict[str, float
 
 def _beaten(scores: Accuracies | None, simple: Mapping[str, float]) -> dict[tuple[str, str], bool]:
     """Whether a row is above the best simple baseline on every task that has one."""
-    if scores is None:
+    if scores is None or not simple:
         return {}
     own = scores.pooled[scores.pooled["mean"].notna()]
     own = own[own["protocol"].isin(list(simple))]

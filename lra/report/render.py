@@ -10,7 +10,7 @@ import msgspec
 from lra.core.errors import LraError
 from lra.core.escape import escape_controls, escape_lines
 from lra.core.records import Record
-from lra.report.analysis import Assumptions
+from lra.report.assumptions import Assumptions
 from lra.report.model import Section
 
 
@@ -74,14 +74,11 @@ def render(
     report = assemble(analysis, escape_controls(title))
     if first is not None:
         report = msgspec.structs.replace(report, sections=(first, *report.sections))
-    own = {card.mechanism: card for card in cards(analysis)}
-    names = frozenset(own)
+    own = cards(analysis)
+    names = {card.mechanism: card.file for card in own}
     written = {
         "index.html": report_html(report, analysis.looks, names),
-        **{
-            f"{CARDS}/{name}.html": card_html(card, analysis.looks, names)
-            for name, card in own.items()
-        },
+        **{f"{CARDS}/{card.file}": card_html(card, analysis.looks, names) for card in own},
         "report.md": report_markdown(report),
         "report.csv": csv_text(analysis.evidence.figures),
         "report.tex": report_latex(report),

@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 import pandas as pd
 
 from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.escape import escape_controls
 from lra.core.records import Failure, Status
 from lra.report.load.kept import Origin
 from lra.report.model import Row, Value
@@ -25,6 +26,11 @@ class Key(NamedTuple):
     variant: str
     mechanism: str
     label: str
+
+    @property
+    def name(self) -> str:
+        """The mechanism without its settings, as people read it."""
+        return escape_controls(self.mechanism)
 
     def row(self, values: Sequence[Value], group: str = "") -> Row:
         """Return the row with its values."""

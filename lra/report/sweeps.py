@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import pandas as pd
@@ -134,3 +134,9 @@ def _of_most_lengths(points: Sequence[Point]) -> list[Point]:
     most = max(map(len, tried.values()))
     kept = [point for point in points if 2 * len(tried[point.replicate]) >= most]
     return sorted(kept, key=lambda point: (point.replicate, point.length))
+
+
+def by_row(rows: pd.DataFrame, kind: str, mode: str) -> dict[tuple[str, str], Any]:
+    """Return what is derived of sweeps of one kind and mode, by origin and variant."""
+    own = rows[(rows["kind"] == kind) & (rows["mode"] == mode)]
+    return {(str(row.origin), str(row.variant)): row for row in own.itertuples(index=False)}

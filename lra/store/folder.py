@@ -20,7 +20,7 @@ from pathlib import Path
 
 from lra.core.errors import StoreError, UsageError, system_reason
 from lra.core.hashing import DIGITS
-from lra.core.paths import path_kind
+from lra.core.paths import opened, path_kind
 from lra.core.records import Record, encode
 from lra.store.atomic import write_atomically
 from lra.store.packs import KIND, SUFFIX, Contents, Packs
@@ -223,7 +223,8 @@ class Store:
 def _read(file: Path, id: str) -> Record | Unreadable | None:
     """Return the record, or why it cannot be used; None where there is no file."""
     try:
-        data = file.read_bytes()
+        with opened(file) as stream:
+            data = stream.read() or b""
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IsADirectoryError:

@@ -26,6 +26,7 @@ import msgspec
 
 from lra.core.errors import StoreError, system_reason
 from lra.core.escape import escape_controls
+from lra.core.paths import opened
 from lra.core.records import Record
 from lra.store.unreadable import (
     IDENTITY_DECODER,
@@ -199,11 +200,15 @@ def _decompress_lines(file: Path) -> tuple[list[bytes], str | None]:
     """The lines of a pack up to its end, or to where it is damaged and how."""
     lines: list[bytes] = []
     try:
-        with suppress(EOFError, zlib.error, gzip.BadGzipFile), gzip.open(file) as stream:
+        with (
+            suppress(EOFError, zlib.error, gzip.BadGzipFile),
+            opened(file) as raw,
+            gzip.open(raw) as stream,
+        ):
             # In large pieces, which takes a seventh less time; of a damaged one all would be lost.
             if lines := [*io.BufferedReader(stream, _PIECE)]:
                 return lines, None
-        with gzip.open(file) as stream:
+        with opened(file) as raw, gzip.open(raw) as stream:
             # One by one, for those before the damage to be kept.
             for line in stream:
                 lines.append(line)

@@ -93,7 +93,8 @@ class Draft:
                 checksums=dict(self._checksums),
             )
             fresh = self.place / "journal.new"
-            fresh.write_bytes(msgspec.json.encode(self._journal))
+            content = msgspec.json.encode(self._journal)
+            fresh.write_bytes(_seal(content) + content)
             fresh.replace(self.place / _JOURNAL)
 
     def drop(self) -> None:
@@ -122,8 +123,14 @@ class Draft:
         """The journal of a draft with this key whose files hold what was written; else an empty
         one: parts are not synced, and a power failure may leave a file longer than it is sound."""
         try:
-            found = msgspec.json.decode((self.place / _JOURNAL).read_bytes(), type=_Journal)
-            if found.key == key and all(self._is_whole(name, found) for name in _FILES):
+            told = (self.place / _JOURNAL).read_bytes()
+            seal, content = told[: len(_seal(b""))], told[len(_seal(b"")) :]
+            found = msgspec.json.decode(content, type=_Journal)
+            if (
+                seal == _seal(content)
+                and found.key == key
+                and all(self._is_whole(name, found) for name in _FILES)
+            ):
                 return found
         except (OSError, KeyError, UnicodeDecodeError, msgspec.DecodeError):
             pass
@@ -148,6 +155,11 @@ class Draft:
         if not self._size(name):
             return np.zeros(0, dtype=kind)
         return np.memmap(self.place / name, dtype=kind, mode="r")
+
+
+def _seal(content: bytes) -> bytes:
+    """What stands before a journal: a part too many in it would be a set with rows too few."""
+    return b"%08x\n" % zlib.crc32(content)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
 from lra.core.hashing import checksum, file_hash
 from lra.core.paths import path_kind
-from lra.core.protocol import Rules
+from lra.core.protocol import Positive, Rules
 from tasks.sources.files import HUB, expanded, readable
 
 _FILE = "facts.json"
@@ -45,11 +45,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int = FORMAT
     task: str
-    classes: int
-    vocabulary: int
-    length: int
+    classes: Positive
+    vocabulary: Positive
+    length: Positive
     """Longest sequence that a model must take; of a whole source, the longest there is."""
-    inputs: int
+    inputs: Positive
     by_token: bool
     rows: dict[SplitName, int]
     bytes: dict[SplitName, int]

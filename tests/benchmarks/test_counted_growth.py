@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from grown import ROOT, Axes, lengths, records, records_of, suite
+from lra.report.pictures import style
 from matplotlib.figure import Figure
 from msgspec.structs import replace
 
@@ -27,7 +28,6 @@ from lra.engine.order.due import Due
 from lra.engine.order.estimate import Estimate
 from lra.engine.plan.planner import RunSpec
 from lra.engine.plan.suite import plan_suite
-from lra.report.pictures import style
 from lra.report.render import render
 from lra.store import Store
 

@@ -13,6 +13,7 @@ import pytest
 
 from lra.cli.progress import Pace, watcher
 from lra.core.cells import EfficiencyCell
+from lra.core.errors import LONGEST
 from lra.core.findings import Finding, Verdict
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Failure, Metric, Record, Status
@@ -108,6 +109,18 @@ def test_quiet_says_only_what_went_wrong(
     failed, noticed = capsys.readouterr().err.splitlines()
     assert failed.startswith(f"{job.label}: oom (no memory)  [")
     assert noticed == "worker local-0 is gone"
+
+
+def test_a_message_of_many_words_is_cut_to_its_point(
+    record: Record, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = Job(cell=record.cell, cache="")
+    failure = Failure(type="ValueError", message="ValueError: " + "many words " * 9000 + "(x.py)")
+    with closing(watcher([job], quiet=True)) as watch:
+        watch.finished(job, msgspec.structs.replace(record, status="error", failure=failure))
+    told = capsys.readouterr().err
+    assert len(told) < len(job.label) + LONGEST + 40
+    assert "ValueError: many" in told and "(x.py)" in told
 
 
 @pytest.mark.parametrize("kind", [Terminal, io.StringIO])

@@ -118,6 +118,14 @@ def test_a_mark_says_no_more_than_the_way_to_the_store(lra, finished, tmp_path: 
     assert lra("report", "--store", here).returncode == 0
 
 
+def test_a_mark_that_cannot_be_written_is_one_line(lra, finished, tmp_path: Path) -> None:
+    here, _ = two_of_one_name(finished.store, tmp_path)
+    (tmp_path / "reports/mine" / MARK).mkdir(parents=True)
+    ran = lra("report", "--store", here)
+    assert ran.returncode == 2
+    assert MARK in ran.stderr.splitlines()[-1]
+
+
 @pytest.mark.parametrize(("place", "code"), [("here", 0), ("there", 2)])
 def test_a_mark_of_an_earlier_version_is_understood(
     place: str, code: int, lra, finished, tmp_path: Path

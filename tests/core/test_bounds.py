@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
+from lra.core.attended import Attended, pack_rollout
+from msgspec.structs import replace
 from test_records import CELL
 
 from lra.core.bounds import SIGNED, why_impossible
 from lra.core.findings import Finding
+from lra.core.pattern import pack
 from lra.core.records import CurvePoint, Metric, Record, decode, encode
 
 POINT = CurvePoint(
@@ -20,6 +24,16 @@ POINT = CurvePoint(
     validation_accuracy=0.5,
     learning_rate=0.1,
 )
+PICTURE = pack(np.ones((1, 2, 2), bool), np.ones((1, 2, 2)), "weights", measured=False)
+ROLLOUT = pack_rollout(np.ones((2, 2)), np.ones((2, 2)), label=1, answer=0)
+SOUND: dict[str, Any] = {
+    "curve": (POINT, replace(POINT, train_loss=1e38, validation_loss=0.0)),
+    "pattern": PICTURE,
+    "attended": Attended(examples=1, distances=((0.0, 2.5),), rollouts=(ROLLOUT,)),
+    "parameters": 10**12,
+    "method": {"devices": 2, "largest class of the test split": 0.5, "anything": [7.5]},
+    "findings": (Finding(law="causality", verdict="held", cases=3),),
+}
 UNITS = ("s", "B", "J", "W", "nat", "bit", "count", "1/s", "B/s", "ratio")
 
 
@@ -48,6 +62,11 @@ def spread(*figures: float | None, unit: Any = "s") -> Metric:
         spread(None, 4.0, None, 3.0),
         spread(0.0, 2.0, 1.0, 4.0),
         spread(2.0, 3.0, 1.0, 4.0, unit="1/s"),
+        spread(1.0, 2.0, 3.0, 1e308),
+        spread(1e-320, 2.0, 3.0, 4.0),
+        spread(2.0, None, 1.0, None),
+        Metric(value=1e308, unit="count"),
+        Metric(value=1e-320, unit="B/s"),
     ],
     ids=str,
 )
@@ -91,18 +110,51 @@ def test_a_check_of_less_than_nothing_is_named(wrong: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
+        {"seconds": 1e308},
+        {"parameters": 10**400},
+        {"best_step": 10**400},
+        {"findings": (Finding(law="causality", verdict="held", cases=10**400),)},
+        {"curve": (replace(POINT, step=10**400),)},
+        {"curve": (POINT, replace(POINT, validation_loss=-0.5))},
+        {"curve": (POINT, replace(POINT, train_loss=1e308))},
+        {"method": {"devices": 0}},
+        {"method": {"throttled_by": 5}},
+        {"method": {"exact_keys": [1]}},
+        {"method": {"largest class of the test split": 7.5}},
+        {"pattern": replace(PICTURE, top=-1.0)},
+        {"pattern": replace(PICTURE, top=1e308)},
+        {"attended": Attended(examples=1, distances=())},
+        {"attended": Attended(examples=1, distances=((),))},
+        {"attended": Attended(examples=1, distances=((1.0, -1.0),))},
+        {
+            "attended": Attended(
+                examples=1, distances=((1.0,),), rollouts=(replace(ROLLOUT, top=7.5),)
+            )
+        },
+    ],
+    ids=str,
+)
+def test_a_figure_beside_the_metrics_is_named(wrong: dict[str, Any]) -> None:
+    """A report would divide by it, or draw it."""
+    assert why_impossible(record(**SOUND)) is None
+    assert why_impossible(replace(record(**SOUND), **wrong))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
         {"seconds": -1.0},
         {"parameters": -1},
         {"best_step": -1},
         {"metrics": {"latency": Metric(value=1.0, unit="s", samples=(1.0, -1.0))}},
         {"metrics": {"latency": Metric(value=1.0, unit="s", q1=-1.0)}},
-        {"curve": (msgspec.structs.replace(POINT, validation_accuracy=7.5),)},
-        {"curve": (msgspec.structs.replace(POINT, seconds=-1.0),)},
-        {"curve": (msgspec.structs.replace(POINT, train_loss=float("nan")),)},
+        {"curve": (replace(POINT, validation_accuracy=7.5),)},
+        {"curve": (replace(POINT, seconds=-1.0),)},
+        {"curve": (replace(POINT, train_loss=float("nan")),)},
     ],
     ids=str,
 )
 def test_the_schema_refuses_what_it_can(wrong: dict[str, Any]) -> None:
     assert decode(encode(record(curve=(POINT,)))).curve == (POINT,)
     with pytest.raises(msgspec.ValidationError):
-        decode(encode(msgspec.structs.replace(record(), **wrong)))
+        decode(encode(replace(record(), **wrong)))

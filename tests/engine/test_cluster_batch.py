@@ -233,3 +233,9 @@ def test_a_run_that_is_ended_in_the_queue_cancels_its_jobs(tmp_path: Path, queue
     assert told.endswith("lra: stopped by SIGTERM\n") and run.returncode == INTERRUPTED
     assert (queue / "cancelled").read_text().split() == ["7"]
     assert not list((tmp_path / "results/runs/default").glob(".cluster-*"))
+
+
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.toml")
+    with pytest.raises(UsageError, match="system"):
+        read_batch(tmp_path / "a.toml")

@@ -23,6 +23,7 @@ TOKENS = {
     "github fine": "github" + f"_pat_{BODY}",
     "amazon": "AK" + "IAIOSFODNN7EXAMPLE",
     "slack": "xo" + "xb-123456789012-abcdef",
+    "slack's app": "xa" + "pp-1-A0123-0123-abcdef",
     "gitlab": "gl" + f"pat-{BODY}",
     "google": "AI" + f"za{BODY}{BODY}",
     "json web token": JWT,
@@ -58,6 +59,17 @@ def test_a_credential_is_masked_and_the_words_around_it_stay(secret: str, around
         ("HF_TOKEN=a1b2c3d4e5", f"HF_TOKEN={MASK}"),
         ("load(token='a1b2c3d4e5', n=3)", f"load(token='{MASK}', n=3)"),
         ("?access_token=a1b2c3d4e5&n=3", f"?access_token={MASK}&n=3"),
+        ("login(password=b'hunter2')", f"login(password='{MASK}')"),
+        (r"{'password': 'it\'s \"2\"', 'n': 3}", f"{{'password': '{MASK}', 'n': 3}}"),
+        (r'"{\"password\": \"two words\"}"', rf'"{{\"password\": \"{MASK}\"}}"'),
+        ("clientSecret: 's3' PGPASSWORD=x1", f"clientSecret: '{MASK}' PGPASSWORD={MASK}"),
+        ("{'X-Api-Key': 'abc'}", f"{{'X-Api-Key': '{MASK}'}}"),
+        ("Authorization: Basic bWU6cGFzczE=", f"Authorization: Basic {MASK}"),
+        (
+            "for url: h://a/b?Expires=1&Signature=aB~-9_&n=3",
+            f"for url: h://a/b?Expires=1&Signature={MASK}&n=3",
+        ),
+        ("?X-Amz-Security-Token=aB%2F9&sig=c%3D", f"?X-Amz-Security-Token={MASK}&sig={MASK}"),
     ],
 )
 def test_what_a_name_tells_is_masked(text: str, left: str) -> None:
@@ -83,6 +95,7 @@ def test_what_a_name_tells_is_masked(text: str, left: str) -> None:
         "see https://example.org:8080/a/b@c and git@host.org:a/b",
         "ssh://git@host.org/a and tcp://10.0.0.1:8786",
         "CUDA error: out of memory at 0x7f3b2c000000",
+        "signature=(q, k, v), authorization: basic, a basic transformer1234 layer",
         "lra.attention hf_bigbird peer:hf_bigbird xoxo-1",
         "-----BEGIN CERTIFICATE-----",
     ],
@@ -96,5 +109,7 @@ def test_a_long_text_takes_no_long_time() -> None:
 
     began = process_time()
     for text in ("a" * 20_000, "token=" * 3_000, "A1+/" * 5_000, "://a:" * 4_000, "- " * 9_000):
+        mask_credentials(text)
+    for text in ("://" + "a:" * 40_000, "a_" * 40_000, "a-" * 40_000, "password='" * 8_000):
         mask_credentials(text)
     assert process_time() - began < 5

@@ -81,6 +81,15 @@ def test_one_line() -> None:
     assert one_line(MemoryError()) == "MemoryError"
 
 
+def test_an_exception_without_a_text_that_a_record_holds() -> None:
+    class Mute(Exception):  # noqa: N818
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    assert one_line(Mute()) == named_line(Mute()) == "Mute"
+    assert one_line(OSError("no file 'caf\udce9'")) == r"no file 'caf\udce9'"
+
+
 def test_an_error_of_ours_is_its_words_and_anothers_is_named() -> None:
     assert named_line(UsageError("write\nanother")) == "write another"
     assert named_line(KeyError("q")) == "KeyError: 'q'"

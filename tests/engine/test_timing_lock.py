@@ -235,6 +235,38 @@ def test_no_file_is_one_line_at_once_and_nothing_is_made(tmp_path: Path, kind: s
     assert target.exists() == (kind == "link")
 
 
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_file_that_is_exchanged_while_it_is_opened_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, check = tmp_path / "lock", timing_lock._check
+    path.touch()
+
+    def exchanged(place: Path, found: os.stat_result) -> None:
+        check(place, found)
+        place.unlink()
+        if kind == "pipe":
+            os.mkfifo(place)
+        else:
+            place.symlink_to(tmp_path / "target")
+        monkeypatch.setattr(timing_lock, "_check", check)
+
+    monkeypatch.setattr(timing_lock, "_check", exchanged)
+    (tmp_path / "target").touch()
+
+    def waited(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, waited)
+    signal.alarm(20)
+    try:
+        with pytest.raises(LraError, match=f"is a {kind}"):
+            TimingLock(path).acquire()
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_anothers_file_is_taken_only_where_nobody_can_replace_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

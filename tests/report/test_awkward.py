@@ -15,7 +15,7 @@ from lra.core.records import Record
 from lra.report import Rendered, render
 
 from .sample import GPU, ceiling, efficiency, error, mechanism, with_metrics
-from .test_render import AWKWARD, _Page
+from .test_render import AWKWARD, Page
 
 LONG = "my_module." + "Very" * 30 + "LongAttention"
 VALUE = "a|b<i>*_$&"
@@ -67,7 +67,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
 
 
 def test_every_section_is_there_with_every_name(made: Rendered) -> None:
-    page = _Page(made.page.read_text(encoding="utf-8"))
+    page = Page(made.page.read_text(encoding="utf-8"))
     assert page.open == []
     assert not {"b", "i"} & set(page.tags)
     ids = {value for tag, name, value in page.attributes if (tag, name) == ("section", "id")}

@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 
 from lra.report import Rendered
-from lra.report.page import html_text
-from lra.report.table import Cell, Report, Row, Section, Table
+from lra.report.model import Headline, Report, Row, Section, Table, Value
+from lra.report.plots.style import Looks
+from lra.report.write.html import report_html
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium")
 
 DRIVER = """
 <script>
-const table = document.querySelector("#quality-1-title").closest(".table").querySelector("table");
+const table = document.querySelector("section table.numbers");
 const cells = (column) => [...table.tBodies].map((body) =>
   [...body.rows].filter((row) => !row.hidden && !body.hidden && !row.classList.contains("group"))
     .map((row) => row.cells[column].textContent.trim()));
@@ -42,7 +43,8 @@ found.told = document.querySelector(".filter [role=status]").textContent;
 input.value = "";
 input.dispatchEvent(new Event("input"));
 found.again = names();
-found.buttons = [...document.querySelectorAll("thead button")].map((button) => {
+const shown = [...document.querySelectorAll("thead button")].filter((b) => b.checkVisibility());
+found.buttons = shown.map((button) => {
   button.focus();
   return document.activeElement === button && button.tabIndex === 0 && button.type === "button";
 });
@@ -196,15 +198,15 @@ def test_on_paper_no_column_is_cut_off(tmp_path: Path, columns: int, numeric: bo
     if reader is None:
         pytest.skip("no pdftotext")
     text = "12.3" if numeric else "learned one"
-    cells = [[Cell(text, "0.123")] * (columns - 1) + [Cell(last)] for last in "QXZ"]
+    cells = [[Value(text, "0.123")] * (columns - 1) + [Value(last)] for last in "QXZ"]
     rows = tuple(
         Row(f"mechanism (features={n}, window=512)", tuple(c)) for n, c in enumerate(cells)
     )
     names = tuple(f"name {n}" for n in range(columns))
     table = Table("t-1", "T", "C.", "mechanism", names, rows, numeric=numeric)
-    report = Report("t", "", ("Done.",), (Section("s", "S", tables=(table,)),), "")
+    report = Report("t", "", Headline(("Done.",)), (Section(topic="S", tables=(table,)),))
     page, paper = tmp_path / "page.html", tmp_path / "page.pdf"
-    page.write_text(html_text(report), encoding="utf-8")
+    page.write_text(report_html(report, Looks()), encoding="utf-8")
     browse(page, tmp_path / "profile", "--no-pdf-header-footer", f"--print-to-pdf={paper}")
     command = [reader, str(paper), "-"]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from lra.report.select import join
 
 import lra
 from lra.changes.compare import between_stores
 from lra.core.records import Record, decode
 from lra.report.render import render
-from lra.report.select import join
 
 FOLDER = Path(__file__).parents[1] / "fixtures/records"
 THEN = FOLDER / "schema-1"

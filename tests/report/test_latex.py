@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lra.report.latex import latex, line
+from lra.report.model import Row, Table, Value
 from lra.report.render import render
-from lra.report.table import Cell, Row, Table
+from lra.report.write.latex import latex, line
 
 from .sample import LENGTHS, quality, store
 from .test_awkward import _records
@@ -26,8 +26,8 @@ def test_a_table_has_its_rules_caption_and_a_line_per_row() -> None:
         corner="mechanism",
         columns=("a_b", "text"),
         rows=(
-            Row("one", (Cell("62.6", "\N{PLUS-MINUS SIGN} 0.3", strong=True), Cell("OOM"))),
-            Row("two", (Cell("1.0"), Cell("2.0")), note="reference", group="Reference: A & B"),
+            Row("one", (Value("62.6", "\N{PLUS-MINUS SIGN} 0.3", best=True), Value("OOM"))),
+            Row("two", (Value("1.0"), Value("2.0")), origin="reference", group="Other: A & B"),
         ),
         notes=("50 %.",),
     )
@@ -36,7 +36,7 @@ def test_a_table_has_its_rules_caption_and_a_line_per_row() -> None:
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
         "\\begin{tabular}{lrr}\n\\toprule\nmechanism & a\\_b & text \\\\\n\\midrule\n"
         "one & \\textbf{62.6} {\\footnotesize($\\pm$ 0.3)} & OOM \\\\\n"
-        "\\addlinespace\n\\multicolumn{3}{l}{\\emph{Reference: A \\& B}} \\\\\n"
+        "\\addlinespace\n\\multicolumn{3}{l}{\\emph{Other: A \\& B}} \\\\\n"
         "two (reference) & 1.0 & 2.0 \\\\\n\\bottomrule\n\\end{tabular}}\n"
         "\\par\\footnotesize 50 \\%.\n\\end{table}"
     )

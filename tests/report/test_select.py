@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from lra.core.records import Record
-from lra.report.select import Selection, join
-from lra.report.versions import apart, measuring
+from lra.report.load.select import Evidence, join
+from lra.report.load.versions import apart, measuring
 
 from .sample import (
     HERE,
@@ -27,7 +27,7 @@ from .sample import (
 NEWER = "2026-11-21T10:00:00Z"
 
 
-def _origins(selection: Selection) -> list[tuple[str, str]]:
+def _origins(selection: Evidence) -> list[tuple[str, str]]:
     return [(kept.origin, kept.label) for kept in selection.kept]
 
 
@@ -195,7 +195,7 @@ def test_any_order_gives_the_same_selection() -> None:
 
 def test_two_scales_with_one_training_are_two_protocols() -> None:
     selection = join([quality("a", "text"), quality("a", "text", scale="small")], [])
-    assert len({entry.protocol for entry in selection.entries}) == 2
+    assert selection.figures["protocol"].nunique() == 2
 
 
 def test_unchecked_edits_stand_apart_from_code_without() -> None:

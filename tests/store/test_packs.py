@@ -17,7 +17,7 @@ from test_store import record
 
 from lra.core.errors import StoreError
 from lra.core.records import SCHEMA, Record, encode
-from lra.store import Store, StoreWarning, pack
+from lra.store import Store, StoreWarning, pack, packs
 
 HISTORIC = Path(__file__).parents[1] / f"fixtures/records/schema-{SCHEMA}"
 REFERENCE = Path(__file__).parents[2] / "results/reference"
@@ -146,13 +146,13 @@ def test_a_pack_is_read_once_for_many_records_and_again_when_it_changes(
 ) -> None:
     store = packed(tmp_path, 20)
     read: list[Path] = []
-    whole = gzip.open
+    whole = packs.opened
 
     def counted(file: Path) -> object:
         read.append(file)
         return whole(file)
 
-    monkeypatch.setattr(gzip, "open", counted)
+    monkeypatch.setattr(packs, "opened", counted)
     assert all(store.load(record(replicate).id) for replicate in range(20))
     assert store.load(record(99).id) is None
     assert len(store.records()) == 20
@@ -218,7 +218,7 @@ def test_a_pack_that_takes_in_another_while_it_is_read_loses_nothing(
     content = lines(tmp_path / PACK)
     write(tmp_path / PACK, content[:3])
     write(tmp_path / "old.jsonl.gz", content[3:])
-    whole, late = gzip.open, [True]
+    whole, late = packs.opened, [True]
 
     def taken_in(file: Path) -> object:
         if file.name == "old.jsonl.gz" and late.pop():
@@ -227,7 +227,7 @@ def test_a_pack_that_takes_in_another_while_it_is_read_loses_nothing(
             file.unlink()
         return whole(file)
 
-    monkeypatch.setattr(gzip, "open", taken_in)
+    monkeypatch.setattr(packs, "opened", taken_in)
     assert len(store.records()) == 6
     assert not late
 
@@ -354,3 +354,14 @@ def test_a_closed_folder_is_refused_as_it_is_without_packs(
     monkeypatch.setattr(os, "scandir", closed)
     with pytest.raises(StoreError, match=r"cannot read the store .* permission denied; mend"):
         store.load(record(0).id)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    packed(tmp_path, 2)
+    with Store(tmp_path).writing() as store:
+        store.save(record(7))
+    os.mkfifo(tmp_path / "quality.jsonl.gz")
+    os.mkfifo(tmp_path / f"{record(8).id}.json")
+    with pytest.warns(StoreWarning) as told:
+        assert len(Store(tmp_path).records()) == 3
+    assert len(told) == 2

@@ -94,7 +94,7 @@ def test_any_digit_of_its_facts_is_damage(folder):
         changed(path, place)
         with pytest.raises(DataError, match=r"1f3c'.* (facts.json does not hold|format 3|unreada)"):
             opened(folder)
-    put(path, whole)
+        put(path, whole)
     opened(folder)
 
 
@@ -173,3 +173,42 @@ def test_a_draft_of_which_a_byte_changed_is_begun_anew(tmp_path, buffer):
         draft.append("train", row)
         draft.commit()
         assert draft.split("train").tokens.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("fact", ["classes", "vocabulary", "length", "inputs"])
+@pytest.mark.parametrize("value", [0, -1, 2**40])
+def test_a_size_that_no_set_has_is_damage(folder, fact, value):
+    without_checksums(folder)
+    path = folder / "facts.json"
+    told = json.loads(path.read_bytes()) | {fact: value}
+    put(path, json.dumps(told).encode())
+    with pytest.raises(DataError, match=r"facts.json is .*unreadable"):
+        opened(folder)
+
+
+def test_a_draft_whose_journal_changed_is_begun_anew(tmp_path):
+    def begun():
+        return drafting(tmp_path / "set", "a", 1, lambda: None)
+
+    def made():
+        with begun() as draft:
+            assert draft.parts == 0
+            draft.append("train", Split.of([np.arange(5, dtype=np.uint8)], [1]))
+            draft.commit()
+
+    made()
+    path = tmp_path / ".set.draft" / "journal.json"
+    whole = path.read_bytes()
+    assert b'"parts":1' in whole
+    for content in (
+        whole.replace(b'"parts":1', b'"parts":2'),
+        whole.replace(b'"by_token":false', b'"by_token":true'),
+        whole.partition(b"\n")[2],
+        whole[:4],
+        b"",
+    ):
+        path.write_bytes(content)
+        made()
+        assert path.read_bytes() == whole
+    with begun() as draft:
+        assert draft.parts == 1

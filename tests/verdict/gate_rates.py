@@ -16,10 +16,10 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
+from lra.report.costs.disturbed import disturbed
 from numpy.typing import NDArray
 
 from lra.core.cells import EfficiencyCell
-from lra.report.costs.disturbed import disturbed
 from lra.store import Store
 from lra.verdict.change import Change, compare_times
 from lra.verdict.repeatability import ControlledCost

@@ -55,8 +55,16 @@ def publishable(text: str, known: Iterable[str] = ()) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """Return an exception's text on one line, its class where it has none."""
-    return " ".join(str(error).split()) or type(error).__name__
+    """Return an exception's text on one line, its class where it has none or fails to give one.
+
+    What is no Unicode, as a file's name may be, stands as an escape: no record could hold it.
+    """
+    try:
+        text = str(error)
+    except Exception:  # somebody's own class
+        text = ""
+    words = " ".join(text.split()) or type(error).__name__
+    return words.encode("utf-8", "backslashreplace").decode()
 
 
 def named_line(error: BaseException) -> str:

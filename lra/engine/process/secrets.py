@@ -17,7 +17,7 @@ _TOKENS = re.compile(
     r"|\bglpat-[\w-]{16,}"  # GitLab
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"  # Amazon
     r"|\bAIza[\w-]{30,}"  # Google
-    r"|\bxox[a-z]-[\w-]{10,}"  # Slack
+    r"|\b(?:xox[a-z]|xapp)-[\w-]{10,}"  # Slack
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"  # JSON web tokens
 )
 _PEM = re.compile(
@@ -26,13 +26,21 @@ _PEM = re.compile(
     r"|(?<![\w+/])(?:[A-Za-z0-9+/=]{16,}\s+)*[A-Za-z0-9+/=]*\s*-----END [A-Z ]*PRIVATE KEY-----",
     re.DOTALL,
 )
-_ADDRESS = re.compile(r"(?<=://)[^\s/@\"'<>]*:[^\s/\"'<>]+(?=@)")
+_ADDRESS = re.compile(r"(?<=://)[^\s/:@\"'<>]*:[^\s/\"'<>]+(?=@)")
 """User and password of an address; a user alone is none."""
-_BEARER = re.compile(r"(\bbearer\s+)(?=\S*\d|\S{20})[\w.~+/=-]{8,}", re.IGNORECASE)
+_BEARER = re.compile(
+    r"(\bbearer\s+|\bauthorization[\"']?\s*[:=]\s*[\"']?(?:basic|token)\s+)"
+    r"(?=\S*\d|\S{20})[\w.~+/=-]{8,}",
+    re.IGNORECASE,
+)
+_SIGNED = re.compile(
+    r"([?&](?:x-(?:amz|goog)-)?(?:signature|security-token|sig)=)[^&\s\"'<>]+", re.IGNORECASE
+)
+"""An address that opens a file to whoever has it."""
 
-_BEFORE, _BETWEEN = r"(?<!\w)", r"""["']?\s*(?:=>?|:)\s*"""
+_BEFORE, _BETWEEN = r"(?<!\w)", r"""\\?["']?\s*(?:=>?|:)\s*"""
 _SECRET = (
-    r"(?:\w+[_-])?(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|secret[_-]?key"
+    r"(?:\w+-)?\w*(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|secret[_-]?key"
     r"|private[_-]?key|credentials?)"
 )
 _TOKEN = (
@@ -41,7 +49,8 @@ _TOKEN = (
 )
 """In this field tokens are pieces of text: `pad_token`, `tokens` and numbers are none."""
 _NONE = r"(?!(?:none|null|true|false|nan)\b)"
-_QUOTED = r"""(?P<quote>["'])(?:(?!(?P=quote)).)+(?P=quote)"""
+_QUOTED = r"""[bru]?(?P<quote>\\?["'])(?:(?!(?P=quote))(?:\\.|[^\\\n]))+(?P=quote)"""
+"""Bytes too, with escapes inside, and in a text that is itself quoted."""
 _BARE = r"""[^\s"',;&(){}\[\]<>]"""
 _ASSIGNED = re.compile(
     rf"(?P<name>{_BEFORE}{_SECRET}{_BETWEEN})"
@@ -63,6 +72,7 @@ def mask_credentials(text: str) -> str:
     text = _ADDRESS.sub(MASK, text)
     text = _TOKENS.sub(MASK, text)
     text = _BEARER.sub(rf"\g<1>{MASK}", text)
+    text = _SIGNED.sub(rf"\g<1>{MASK}", text)
     text = _ASSIGNED.sub(_mask_assignment, text)
     return _ASSIGNED_TOKEN.sub(rf"\g<name>\g<open>{MASK}", text)
 

@@ -27,7 +27,8 @@ class Supervisor:
     """A job and the worker process of a fork server that runs it, from request to end.
 
     `timeout` is in seconds from the fork, or from the end of the job before in the same worker;
-    `on_progress` hears where the worker stands. `written` is how many bytes that worker wrote before.
+    `on_progress` hears where the worker stands. `written` is how many bytes that worker wrote
+    before.
     """
 
     def __init__(

@@ -14,6 +14,7 @@ import msgspec
 import pandas as pd
 
 from lra.core.cells import BaselineCell, EfficiencyCell, ErrorCell, QualityCell
+from lra.core.escape import escape_controls
 from lra.core.records import Metric, Record
 from lra.report.load.kept import Kept, protocol_hash
 from lra.report.load.settings import settings_of
@@ -47,7 +48,7 @@ CELL_COLUMNS: dict[str, str] = {
     "task": "str",
     "source": "str",
     "order": "str",
-    "data": "str",
+    "data_hash": "str",
     "protocol": "str",
     "length": "int",
     "test_rows": "float",
@@ -71,7 +72,7 @@ CELL_COLUMNS: dict[str, str] = {
     "threads": "int",
     "torch": "str",
     "mechanism_version": "str",
-    "versions": "str",
+    "measured_by": "str",
     "started_at": "str",
     "disturbed": "bool",
     "parameters": "float",
@@ -100,6 +101,13 @@ def typed(table: pd.DataFrame, kind: type[_Row]) -> list[_Row]:
     """Return the rows of a frame as structs of a kind, whose fields are columns of it."""
     columns = [table[name].tolist() for name in kind.__struct_fields__]
     return [kind(*row) for row in zip(*columns, strict=True)]
+
+
+def public(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame for others: without ids of a report, None where a text does not apply."""
+    shown = table.drop(columns=["variant", "setting"])
+    texts = shown.select_dtypes("object").columns
+    return shown.assign(**{name: shown[name].where(shown[name] != "", None) for name in texts})
 
 
 def frame(kept: Sequence[Kept]) -> pd.DataFrame:
@@ -140,7 +148,8 @@ def _figures(kept: Kept) -> Iterable[list[Any]]:
             value, reason = None, f"{value:g} s by a clock that is too coarse"
         yield [
             name, value, metric.unit, metric.better, len(metric.samples), metric.q1, metric.q3,
-            metric.minimum, reason if value is None else "", _declared(record, name),
+            metric.minimum, escape_controls(reason) if value is None else "",
+            _declared(record, name),
         ]  # fmt: skip
 
 
@@ -174,7 +183,7 @@ def _declared(record: Record, metric: str) -> str:
         return ""
     names = {"latency": "declared_time", PEAK_MEMORY[record.cell.device]: "declared_memory"}
     found = record.method.get(names.get(metric, ""), "")
-    return found if isinstance(found, str) else ""
+    return escape_controls(found) if isinstance(found, str) else ""
 
 
 def _cell(kept: Kept, setting: str) -> dict[str, Any]:
@@ -194,7 +203,7 @@ def _cell(kept: Kept, setting: str) -> dict[str, Any]:
         "machine": cell.machine.name,
         "threads": cell.threads,
         "torch": cell.torch,
-        "versions": text(measuring(cell)),
+        "measured_by": text(measuring(cell)),
         "started_at": record.started_at,
         "disturbed": kept.disturbed,
         "parameters": record.parameters,
@@ -215,7 +224,7 @@ def _cell(kept: Kept, setting: str) -> dict[str, Any]:
             "task": cell.data.task,
             "source": cell.data.source,
             "order": cell.data.order,
-            "data": data_hash(cell),
+            "data_hash": data_hash(cell),
             "protocol": data_hash(cell),
             "rules": cell.data.rules,
             "test_rows": (record.rows or cell.data.rows).test,

@@ -22,6 +22,7 @@ from lra.core.cells import (
     ShowCell,
     VerifyCell,
 )
+from lra.core.escape import escape_controls
 from lra.core.hashing import value_hash
 from lra.core.migrate import EARLIER
 from lra.core.protocol import Machine
@@ -329,7 +330,9 @@ def _labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
         differences = told_apart([configs[name][variant] for variant in ordered])
         settings.update(zip(ordered, differences, strict=True))
     return {
-        (kind, variant): f"{name} ({own})" if (own := settings.get(variant)) else name
+        (kind, variant): escape_controls(
+            f"{name} ({own})" if (own := settings.get(variant)) else name
+        )
         for (kind, variant), name in names.items()
     }
 

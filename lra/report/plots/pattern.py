@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lra.core.pattern import Pattern
-from lra.report.model import Figure
 from lra.report.plots.picture import Picture
 from lra.report.plots.style import FAINT, MUTED, Looks, draw, draw_png
 from lra.report.words import percent, shortened
@@ -34,20 +33,6 @@ _LETTERS = 100
 """Letters of a line of settings."""
 _PARTED = 2.9
 """From this size, in points, white lines part the squares."""
-
-
-def pattern_figure(shown: Picture, looks: Looks) -> Figure:
-    """Return the picture as a figure of a card."""
-    source = "given vectors" if shown.cell.input else "seeded normal numbers"
-    settings = f" Settings: {shown.settings}." if shown.settings else ""
-    return Figure(
-        id=f"pattern-{shown.cell.mechanism.name}",
-        title=shown.title,
-        alt=f"Squares for pairs of positions of {shown.title}: {shown.pairs}. Beside them "
-        f"{shown.values}.",
-        caption=f"{shown.pairs}; {shown.values}. An untrained layer on {source}.{settings}",
-        svg=pattern_svg(shown, looks),
-    )
 
 
 def pattern_svg(shown: Picture, looks: Looks, *, headed: bool = False) -> str:

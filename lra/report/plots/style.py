@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from lra.core.catalogue import EXACT, NO_MIXING
+from lra.report.plots.compact import compact
 
 COLOURS = (
     "#0173b2",
@@ -159,17 +160,6 @@ _ANCHORS = {
 _DIGITS = re.compile(r"(?<![\w#.])-?\d+\.\d{3,}")
 """Coordinates, which two decimals place to a hundredth of a point."""
 
-_IDLE = (
-    (r'<g id="[^"]+"/>', ""),
-    (r'<g id="[^"]+">', "<g>"),
-    (r' transform="rotate\(-0 [^"]*"', ""),
-    ("stroke-dashoffset: 0; ", ""),
-    (r"\n\s*", "\n"),
-    (r"<g>\n(<(?:path|use)[^<>]*/>|<text[^<>]*>[^<>]*</text>)\n</g>", r"\1"),
-)
-"""Parts of an SVG that change nothing, and what stands in their place: ids of groups that nothing
-refers to, turns by nothing, groups of one."""
-
 
 def draw(paint: Callable[[Any], None], width: float, height: float) -> str:
     """Return the SVG of what `paint(figure)` draws; the same for the same data, whatever the user
@@ -182,9 +172,7 @@ def draw(paint: Callable[[Any], None], width: float, height: float) -> str:
     # Identical images would share an id, and nothing refers to it.
     text = re.sub(r' id="image[0-9a-f]+"', "", text)
     text = _DIGITS.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), text)
-    for pattern, instead in _IDLE:
-        text = re.sub(pattern, instead, text)
-    return text.replace("\r\n", "\n")
+    return compact(text.replace("\r\n", "\n"))
 
 
 def draw_png(paint: Callable[[Any], None], width: float, height: float) -> bytes:
@@ -232,7 +220,7 @@ def inline(svg: str, prefix: str, title: str) -> str:
     body = svg[svg.index("<svg") :]
     body = re.sub(r'\bid="', f'id="{prefix}-', body)
     body = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{prefix}-", body)
-    body = body.replace("*{stroke", f"#{prefix} *{{stroke", 1)
+    body = body.replace("*{", f"#{prefix} *{{", 1)
     head, rest = body.split(">", 1)
     head = re.sub(r' (width|height|version)="[^"]*"', "", head)
     return f'{head} id="{prefix}" role="img" aria-label="{escape(title)}">{rest}'

@@ -122,7 +122,7 @@ def _names(
         u, v = fraction.transform(axes.transData.transform(point))
         return float(u) * wide, float(v) * high
 
-    texts = shortened([one.key.mechanism for one in placed], _LETTERS)
+    texts = shortened([one.key.name for one in placed], _LETTERS)
     radii = [(area / math.pi) ** 0.5 for area in areas]
     labels = beside_circles(
         [place(point) for point in points],

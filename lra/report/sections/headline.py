@@ -79,7 +79,7 @@ def present(board: Leaderboard) -> Table:
     for one in sorted(board.standings, key=_order):
         values = tuple(cells[one.key][place] for place in kept)
         alone = known[one.key.origin, one.key.mechanism] == 1
-        label = one.key.mechanism if alone else one.key.label
+        label = one.key.name if alone else one.key.label
         rows.append(Row(label, values, one.key.mechanism, one.key.variant, one.key.origin))
     return Table(
         id="leaderboard",
@@ -137,7 +137,7 @@ def _laws(one: Standing) -> Value:
 def _caption(board: Leaderboard) -> str:
     parts = []
     if board.scores is not None:
-        tasks = [c.task for c in board.scores.averaged or board.scores.columns]
+        tasks = [c.title for c in board.scores.averaged or board.scores.columns]
         over = f"mean over {listing(tasks)}" if len(tasks) > 1 else f"on {listing(tasks)}"
         parts.append(f"Accuracy: {over}, {', '.join(board.scores.setting.parts)}.")
     if board.setting is not None:
@@ -195,8 +195,7 @@ def _told_accuracy(board: Leaderboard, asked: Sequence[Standing]) -> str:
     ranked = sorted(scored, key=_order)
     approximate = [one for one in ranked if not one.is_exact] or ranked
     named = [
-        f"{one.key.mechanism} {_accuracy(one, board).text.removesuffix(' †')} %"
-        for one in approximate
+        f"{one.key.name} {_accuracy(one, board).text.removesuffix(' †')} %" for one in approximate
     ]
     anchors = [
         f"{name} {_accuracy(one, board).text.removesuffix(' †')} %"
@@ -223,14 +222,14 @@ def _told_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
         (one,) = timed
         memory = f" and {_ratio(one.memory).text} its memory" if one.memory else ""
         return (
-            f"At length {board.length:,} a training step of {one.key.mechanism} takes "
+            f"At length {board.length:,} a training step of {one.key.name} takes "
             f"{_ratio(one.train).text} the time of {EXACT}{memory}."
         )
     fastest = sorted(timed, key=lambda one: one.train.value if one.train else 0.0)
     lean = [one for one in timed if one.memory]
     leanest = sorted(lean, key=lambda one: one.memory.value if one.memory else 0.0)
-    fast = [f"{one.key.mechanism} {_ratio(one.train).text}" for one in fastest[:_NAMED]]
-    small = [f"{one.key.mechanism} {_ratio(one.memory).text}" for one in leanest[:_NAMED]]
+    fast = [f"{one.key.name} {_ratio(one.train).text}" for one in fastest[:_NAMED]]
+    small = [f"{one.key.name} {_ratio(one.memory).text}" for one in leanest[:_NAMED]]
     least = f"; least memory: {listing(small)}" if small else ""
     return (
         f"Fastest to train at length {board.length:,}: {listing(fast)} the time of {EXACT}{least}."
@@ -238,7 +237,7 @@ def _told_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
 
 
 def _told_crossing(board: Leaderboard, asked: Sequence[Standing]) -> str:
-    known = [(one.key.mechanism, one.pays_from) for one in asked if one.pays_from]
+    known = [(one.key.name, one.pays_from) for one in asked if one.pays_from]
     timed = [(name, value) for name, value in known if value.number is not None]
     if not timed:
         return ""
@@ -260,7 +259,7 @@ def _told_front(board: Leaderboard, asked: Sequence[Standing]) -> str:
     if len(members) < 2:
         return ""
     members.sort(key=lambda one: one.train.value if one.train else 0.0)
-    names = list(dict.fromkeys(one.key.mechanism for one in members))
+    names = list(dict.fromkeys(one.key.name for one in members))
     return f"On the front of accuracy and training time: {listing_of(names, 8)}."
 
 
@@ -273,5 +272,5 @@ def _told_doubt(board: Leaderboard, asked: Sequence[Standing]) -> str:
     low = [one for one in asked if one.beats_shortcut is False]
     if not low:
         return ""
-    names = listing_of([one.key.mechanism for one in low], _NAMED)
+    names = listing_of([one.key.name for one in low], _NAMED)
     return f"On some task no better than the best simple baseline: {names}."

@@ -6,10 +6,12 @@ import re
 
 import pandas as pd
 
+from lra.report.load.frame import public
+
 NO_VALUE = "n/a"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a text begins that a spreadsheet computes."""
-_NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?", re.IGNORECASE)
+_FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
+"""Beginnings of what spreadsheets compute; wide forms count as well for some."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def csv_text(figures: pd.DataFrame) -> str:
@@ -18,14 +20,14 @@ def csv_text(figures: pd.DataFrame) -> str:
     Whole numbers stay whole beside missing ones. A text that a spreadsheet would compute stands
     behind an apostrophe.
     """
-    table = pd.DataFrame({name: _column(figures[name]) for name in figures.columns})
+    shown = public(figures)
+    table = pd.DataFrame({name: _column(shown[name]) for name in shown.columns})
     return table.to_csv(index=False, na_rep=NO_VALUE, lineterminator="\n")
 
 
 def _column(own: pd.Series) -> pd.Series:
     if own.dtype == object:
-        known = {text: _defused(text) for text in own.unique()}
-        return own.map(known).where(own != "", None)
+        return own.map({text: _defused(text) for text in own.dropna().unique()})
     if own.dtype == "float64" and (own.dropna() % 1 == 0).all():
         return own.astype("Int64").astype(object).where(own.notna(), None)
     return own

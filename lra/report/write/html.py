@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,39 +11,36 @@ from lra.report.model import Figure, Report, Row
 from lra.report.plots.style import MARKS, Looks, inline
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from lra.report.cards import Card
 
 _TEMPLATES = Path(__file__).with_name("templates")
+_NONE: Mapping[str, str] = {}
 CARDS = "mechanisms"
 """Folder of the cards beside the page."""
 
 
-def report_html(report: Report, looks: Looks, cards: frozenset[str] = frozenset()) -> str:
+def report_html(report: Report, looks: Looks, cards: Mapping[str, str] = _NONE) -> str:
     """Return the page: nothing fetched, everything a record says escaped.
 
-    Rows of the mechanisms in `cards` link to their pages. The script sorts and filters tables;
+    Rows of mechanisms link to their `cards`, files by name. The script sorts and filters tables;
     without it the page reads the same.
     """
     return _render("report.html", looks, report=report, cards=cards, home="", folder=f"{CARDS}/")
 
 
-def card_html(card: Card, looks: Looks, cards: frozenset[str] = frozenset()) -> str:
-    """Return the page of one mechanism, which lies in the folder of cards."""
-    return _render("card.html", looks, card=card, cards=cards, home="../index.html", folder="")
+def card_html(
+    card: Card, looks: Looks, cards: Mapping[str, str] = _NONE, home: str = "../index.html"
+) -> str:
+    """Return the page of one mechanism, which lies in the folder of cards; `home` is where the
+    report lies, "" where there is none."""
+    return _render("card.html", looks, card=card, cards=cards, home=home, folder="")
 
 
 def _render(name: str, looks: Looks, **values: Any) -> str:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     markers = list(MARKS)
 
     def drawing(figure: Figure) -> Markup:
@@ -53,6 +52,19 @@ def _render(name: str, looks: Looks, **values: Any) -> str:
     def mark(row: Row) -> int:
         return 1 + markers.index(looks.of(row.mechanism, row.variant).marker)
 
-    return environment.get_template(name).render(
-        drawing=drawing, marks=MARKS, colour=colour, mark=mark, **values
+    template = _environment().get_template(name)
+    return template.render(drawing=drawing, marks=MARKS, colour=colour, mark=mark, **values)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )

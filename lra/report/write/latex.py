@@ -32,6 +32,7 @@ _SPECIAL = {
     "\N{PLUS-MINUS SIGN}": r"$\pm$",
     "\N{MICRO SIGN}": r"$\mu$",
     "\N{PARTIAL DIFFERENTIAL}": r"$\partial$",
+    "\N{EN DASH}": "--",
     "\N{HORIZONTAL ELLIPSIS}": r"\ldots{}",
     "\N{SUPERSCRIPT TWO}": r"$^2$",
     "\N{LESS-THAN OR EQUAL TO}": r"$\leq$",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from lra.core.records import Record
 from lra.report.answer.sentences import answer, caveats
 from lra.report.costs.tables import efficiency_tables
 from lra.report.error.tables import error_tables
 from lra.report.quality.standing import standing
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
+
+from lra.core.records import Record
 from report.sample import efficiency
 
 

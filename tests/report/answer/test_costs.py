@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from lra.report.costs.place import Cost
 
 from lra.core.records import Metric, Record
-from lra.report.costs.place import Cost
 from lra.report.words import TIMES
 from report.answer.said import answered, timed
 from report.sample import THERE, efficiency, quality

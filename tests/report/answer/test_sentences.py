@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-
-from lra.core.records import Record
 from lra.report.answer.seeds import seeds_of
 from lra.report.answer.sentences import answer, summary
 from lra.report.costs.tables import efficiency_tables
@@ -14,6 +12,8 @@ from lra.report.error.tables import error_tables
 from lra.report.quality.standing import standing
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
+
+from lra.core.records import Record
 from lra.report.words import TIMES
 from report.answer.said import answered, timed
 from report.mechanisms.checks import softmax

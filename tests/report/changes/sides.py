@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lra.report.select import join
+
 from lra.changes.compare import Changes, Line, between_stores
 from lra.core.records import Record
-from lra.report.select import join
 from report.sample import efficiency, quality
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from lra.report.select import join
 
 from lra.changes.compare import Changes, between_mechanisms
 from lra.changes.comparison_report import full_tables, sentences
 from lra.core.protocol import Machine
 from lra.core.records import Record, decode, encode
-from lra.report.select import join
 from report.changes.sides import compared, only, timed, trained
 from report.sample import (
     HERE,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import msgspec
-
-from lra.core.records import Metric, Record
 from lra.report.answer.sentences import caveats
 from lra.report.costs.disturbed import SIGNS, disturbed
 from lra.report.costs.tables import efficiency_tables
 from lra.report.select import join
+
+from lra.core.records import Metric, Record
 from report.sample import THERE, efficiency, quality
 
 

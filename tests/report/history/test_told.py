@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from lra.report.table import markdown
 
 from lra.changes.history import History
 from lra.changes.history_report import read, section, sentences
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.core.records import Record, encode
-from lra.report.table import markdown
 from report.sample import edited, efficiency, quality, with_metrics
 
 FIRST = date(2026, 10, 1)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lra.core.records import Record
 from lra.report.mechanisms.capabilities import capabilities
+
+from lra.core.records import Record
 from lra.report.render import render
 from report.mechanisms.checks import check
 

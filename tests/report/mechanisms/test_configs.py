@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from lra.adapters.hugging_face import OPTIONS, HuggingFaceConfig
-from lra.adapters.masks import MaskedConfig
-from lra.adapters.module import ModuleConfig
 from lra.report.mechanisms.capabilities import capabilities
 from lra.report.mechanisms.configs import chosen, in_force, told_apart
 from lra.report.mechanisms.gallery import gallery
 from lra.report.mechanisms.settings import trained_and_timed
 from lra.report.select import join
+
+from lra.adapters.hugging_face import OPTIONS, HuggingFaceConfig
+from lra.adapters.masks import MaskedConfig
+from lra.adapters.module import ModuleConfig
 from report.sample import efficiency, mechanism, quality, shown
 
 from .checks import check

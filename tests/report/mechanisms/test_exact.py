@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import msgspec
-
 from lra.report.mechanisms.exact import exact_mechanisms
 from lra.report.select import join
+
 from report.mechanisms.checks import check, softmax
 from report.sample import quality
 

@@ -9,6 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lra.report.mechanisms.gallery import gallery
+from lra.report.mechanisms.picture import Picture
+from lra.report.pictures.pattern import pattern_png, pattern_svg
+from lra.report.pictures.style import look
+from lra.report.table import Table, one_line
 from msgspec.structs import replace
 from PIL import Image
 
@@ -16,11 +21,6 @@ from lra.core.cells import ShowCell
 from lra.core.pattern import pack
 from lra.core.records import Record, decode, encode
 from lra.report import render
-from lra.report.mechanisms.gallery import gallery
-from lra.report.mechanisms.picture import Picture
-from lra.report.pictures.pattern import pattern_png, pattern_svg
-from lra.report.pictures.style import look
-from lra.report.table import Table, one_line
 from report.sample import efficiency, mechanism, shown
 
 NEWER = "2026-11-21T10:00:00Z"

@@ -6,14 +6,14 @@ from statistics import mean, stdev
 
 import msgspec
 import pytest
-
-from lra.core.protocol import Rows
-from lra.core.records import Record, Status
 from lra.report.entries import measured
 from lra.report.quality.tables import QualityTable, quality_tables
 from lra.report.select import join
 from lra.report.table import Cell
 from lra.report.versions import data_hash
+
+from lra.core.protocol import Rows
+from lra.core.records import Record, Status
 from report.mechanisms.checks import softmax
 from report.sample import LENGTHS, MODEL, THERE, TRAINING, baseline, data, edited, quality
 

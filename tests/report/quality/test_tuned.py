@@ -2,11 +2,11 @@
 
 import msgspec
 import pytest
-
 from lra.report.protocol import protocol_table
 from lra.report.quality.tables import quality_tables
 from lra.report.quality.tuned import chosen
 from lra.report.select import join
+
 from tests.report import sample
 
 

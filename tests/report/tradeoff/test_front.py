@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 
 import msgspec
-
-from lra.core.cells import EfficiencyCell, QualityCell
-from lra.core.records import Metric, Record
 from lra.report.costs.tables import efficiency_tables
 from lra.report.mechanisms.settings import stand_ins
 from lra.report.pictures.front import front_figure
@@ -17,6 +14,9 @@ from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.table import Figure, Table
 from lra.report.tradeoff.front import ON_FRONT, Front, disturbed, front_table, fronts
+
+from lra.core.cells import EfficiencyCell, QualityCell
+from lra.core.records import Metric, Record
 from lra.report.words import TIMES, listing
 from report.mechanisms.checks import softmax
 from report.sample import efficiency, mechanism, quality

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-
-from lra.core.records import Metric, Record
 from lra.report.costs.tables import efficiency_tables
 from lra.report.mechanisms.settings import stand_ins
 from lra.report.pictures.style import looks
@@ -13,6 +11,8 @@ from lra.report.pictures.tradeoff import tradeoff_figure
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.tradeoff.points import Tradeoff, tradeoff
+
+from lra.core.records import Metric, Record
 from report.sample import THERE, edited, efficiency, mechanism, quality
 
 

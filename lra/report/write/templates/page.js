@@ -59,7 +59,8 @@ function filter(words, told) {
   told.textContent = words ? `${shown} ${shown === 1 ? "row" : "rows"}` : "";
 }
 
-if (document.querySelector("tbody")) {
+const header = document.querySelector("header[data-filtered]");
+if (header && document.querySelector("tbody")) {
   const label = document.createElement("label");
   const input = document.createElement("input");
   const told = document.createElement("span");
@@ -68,5 +69,5 @@ if (document.querySelector("tbody")) {
   told.setAttribute("role", "status");
   label.append("Show rows whose name contains ", input, told);
   input.addEventListener("input", () => filter(input.value.trim().toLowerCase(), told));
-  document.querySelector("header").append(label);
+  header.append(label);
 }

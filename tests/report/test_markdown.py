@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import re
 
-import msgspec
 import pytest
 
-from lra.report.table import (
-    Cell,
-    Row,
-    Table,
-    cut_note,
-    escape,
-    markdown,
-    names,
-    plain_text,
-    short_names,
-)
+from lra.report.model import Row, Table, Value
+from lra.report.write.markdown import escape, plain_text
+from lra.report.write.markdown import rows_markdown as markdown
 
 AWKWARD = "a|b_c %d* <e>"
 
 
 def _table(*labels: str) -> Table:
-    rows = tuple(Row(label, (Cell("1.0", "± 0.1"), Cell("OOM"))) for label in labels)
+    rows = tuple(Row(label, (Value("1.0", "± 0.1"), Value("OOM"))) for label in labels)
     return Table("t", "Title", "caption", "mechanism", ("512", AWKWARD), rows)
 
 
@@ -41,13 +32,13 @@ def test_awkward_names_survive_in_markdown() -> None:
 
 def test_figures_stay_as_they_are_written() -> None:
     """Nothing is read as a number and printed anew: trailing zeros carry meaning."""
-    table = Table("t", "", "", "x", ("y",), (Row("a", (Cell("1.50"),)), Row("b", (Cell("10"),))))
+    table = Table("t", "", "", "x", ("y",), (Row("a", (Value("1.50"),)), Row("b", (Value("10"),))))
     assert "1.50" in markdown(table)
     assert "1.50" in plain_text(table)
 
 
 def test_a_figure_of_a_busy_machine_has_a_mark_and_its_text_none() -> None:
-    cell = Cell("~1.5", "2 to 3", 1.5, busy=True)
+    cell = Value("~1.5", "2 to 3", 1.5, disturbed=True)
     table = Table("t", "", "", "x", ("y",), (Row("a", (cell,)),))
     assert "!~1.5 (2 to 3)" in plain_text(table)
     assert r"!\~1.5 (2 to 3)" in markdown(table)
@@ -55,7 +46,7 @@ def test_a_figure_of_a_busy_machine_has_a_mark_and_its_text_none() -> None:
 
 
 def test_the_best_is_bold_in_markdown() -> None:
-    table = Table("t", "", "", "x", ("y",), (Row("a", (Cell("1.5", strong=True),)),))
+    table = Table("t", "", "", "x", ("y",), (Row("a", (Value("1.5", best=True),)),))
     assert "**1.5**" in markdown(table)
 
 
@@ -97,38 +88,4 @@ def test_plain_text_says_what_it_is_and_has_one_line_per_row() -> None:
     assert told == f"{table.title}. {table.caption}" and nothing == ""
     assert len(lines) == 4
     assert lines[2].split() == ["a", "1.0", "(±", "0.1)", "OOM"]
-    marked = msgspec.structs.replace(table, notes=("~: wide.", "Another note."))
-    assert plain_text(marked) == f"{plain_text(table)}\n\n~: wide."
-
-
-def test_names_carry_their_note_only_where_two_are_alike() -> None:
-    rows = [Row("a", ()), Row("a", (), "reference"), Row("b", (), "reference")]
-    assert names(rows) == ["a", "a (reference)", "b"]
-
-
-def test_where_names_are_cut_the_table_that_has_them_is_named() -> None:
-    rows = [Row("a long name", ())]
-    assert cut_note(rows) == ""
-    assert cut_note(rows, 4) == " Long names are cut short; the table has them in full."
-    assert cut_note(rows, 4, "the other").endswith("; the other has them in full.")
-
-
-def test_a_plot_names_settings_only_where_they_tell_rows_apart_or_have_room() -> None:
-    def row(mechanism: str, settings: str, note: str = "") -> Row:
-        label = f"{mechanism} ({settings})"
-        return Row(label, (), note, mechanism=mechanism, variant=label)
-
-    performers = [row("performer", f"features={n}, kernel=softmax") for n in (32, 256)]
-    window = row("sliding_window", "left=8, right=8")
-    given = [*performers, window, row("bigbird", "block=64"), Row("no mixing", ())]
-    assert short_names(given) == [
-        "performer (features=32)",
-        "performer (features=256)",
-        "sliding_window",
-        "bigbird (block=64)",
-        "no mixing",
-    ]
-    assert short_names(given[1:], 24)[0] == "performer"
-    # Settings in whose words there is a comma, and the same of another origin: cut, never alike.
-    awkward = [row("a", f"layers=(1, 2), size={n}", note) for n in (1, 2) for note in ("", "there")]
-    assert len(set(short_names(awkward, 12))) == 4
+    assert plain_text(table, 1).endswith("\n... and 1 more row")

@@ -1,0 +1,57 @@
+"""Names of cost settings, so that no two read alike."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from lra.core.errors import UsageError
+from lra.core.scales import load_scale
+from lra.report.load.settings import CostSetting
+from lra.report.words import apart, differing, flat
+
+
+def parts_of(settings: Sequence[CostSetting]) -> dict[str, tuple[str, ...]]:
+    """Return what sets each setting apart, by id: of models also in what they differ from their
+    scale's own, and from others of its task and direction."""
+    alike: dict[tuple[str, str, str], list[CostSetting]] = defaultdict(list)
+    for one in settings:
+        alike[one.scale, one.task, one.direction].append(one)
+    found = {one.id: one.parts for one in settings}
+    for group in alike.values():
+        models = [one for one in group if one.model is not None]
+        own = [flat(one.model) for one in models]
+        for one, text in zip(models, differing([*own, *_shipped(models[:1])]), strict=False):
+            if text:
+                first, *rest = one.parts
+                found[one.id] = (f"{first} with {text}", *rest)
+    return found
+
+
+def _shipped(models: Sequence[CostSetting]) -> list[dict[str, str]]:
+    """The model that a shipped scale has; none of a scale of somebody's own."""
+    for one in models:
+        try:
+            model = load_scale(one.scale).model_spec(one.task)
+        except UsageError:
+            continue
+        return [flat(msgspec.structs.replace(model, causal=one.direction == "causal"))]
+    return []
+
+
+def short_titles(settings: Sequence[CostSetting]) -> dict[str, str]:
+    """Return what sets each setting apart from the others, by id; of one alone an empty text."""
+    parts = parts_of(settings)
+    return dict(zip(parts, apart(list(parts.values())), strict=True))
+
+
+def titles(settings: Sequence[CostSetting]) -> dict[str, str]:
+    """Return all that figures of each setting share, by id."""
+    found = {id: ", ".join(own) for id, own in parts_of(settings).items()}
+    numbered = list(found.values())
+    return {
+        id: f"{text} ({n})" if numbered.count(text) > 1 else text
+        for n, (id, text) in enumerate(found.items(), start=1)
+    }

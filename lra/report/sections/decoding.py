@@ -1,0 +1,123 @@
+"""Decoding: the time to take in a prompt, of each token after it, and the state kept between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pandas as pd
+
+from lra.report.analysis import Analysis
+from lra.report.cost_grid import Grid, grid
+from lra.report.cost_titles import titles
+from lra.report.costs import Costs
+from lra.report.crossover import crossovers
+from lra.report.load.settings import CostSetting
+from lra.report.model import Section, Table, drawn
+from lra.report.plots.cost import cost_figure
+from lra.report.plots.style import Looks
+from lra.report.sections.cost_table import cost_table
+from lra.report.sweeps import by_row
+from lra.report.words import listing
+
+TOPIC = "Decoding"
+_TITLES = {
+    "latency": ("Time of a decoding step", "Median time of one token after so many.", "time"),
+    "state_bytes": ("State kept after the prompt", "Bytes of its tensors.", "state"),
+    "prefill": ("Time to take in the prompt", "Median.", "prefill"),
+}
+"""Title, caption and noun by metric; the noun is also the kind of cost that crossovers are of."""
+
+
+class Decoding(msgspec.Struct, frozen=True):
+    """Costs of decoding in one setting."""
+
+    number: int
+    setting: CostSetting
+    grids: tuple[Grid, ...]
+    crossing: pd.DataFrame
+    errors: pd.DataFrame
+    """Differences between a step and the parallel form, a row a process."""
+    own: bool
+
+
+def analyse(costs: Costs) -> list[Decoding]:
+    """Return the costs of each setting in which steps of decoding were timed."""
+    found = []
+    for number, setting in enumerate(costs.settings, start=1):
+        grids = [grid(costs, setting.id, "decode", metric) for metric in _TITLES]
+        if grids[0] is None:
+            continue
+        own = costs.figures[costs.figures["setting"] == setting.id]
+        found.append(
+            Decoding(
+                number=number,
+                setting=setting,
+                grids=tuple(one for one in grids if one is not None),
+                crossing=crossovers(costs, setting.id),
+                errors=own[(own["mode"] == "decode") & (own["metric"] == "decode_error")],
+                own=setting.id in costs.own,
+            )
+        )
+    return found
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """Return a section for each setting that decodes."""
+    named = titles(analysis.costs.settings)
+    return [present(one, analysis.looks, named[one.setting.id]) for one in analyse(analysis.costs)]
+
+
+def present(one: Decoding, looks: Looks, title: str) -> Section:
+    """Return the section of a setting."""
+    shown = [grid for grid in one.grids if grid.metric in ("latency", "state_bytes")]
+    figure = cost_figure(
+        f"decoding-{one.number}",
+        "Decoding against length of the context",
+        shown,
+        looks,
+        axis="context length",
+    )
+    return Section(
+        topic=TOPIC,
+        setting=title,
+        text=tuple(exactness(one.errors)),
+        tables=tuple(_table(one, grid) for grid in one.grids),
+        figures=drawn([figure] if one.own else []),
+    )
+
+
+def _table(one: Decoding, grid: Grid) -> Table:
+    title, caption, kind = _TITLES[grid.metric]
+    return cost_table(
+        grid,
+        id=f"decode-{kind}-{one.number}",
+        title=title,
+        caption=caption,
+        crossing=by_row(one.crossing, kind, "decode"),
+    )
+
+
+def exactness(errors: pd.DataFrame) -> list[str]:
+    """Return how far a decoding step is from the parallel form at most, and of which steps nothing
+    is known."""
+    known = errors[errors["value"].notna()]
+    lost = errors[errors["value"].isna() & (errors["status"] == "ok")]
+    found = []
+    if len(known):
+        worst = known.sort_values(["value", "label", "length"]).iloc[-1]
+        found.append(
+            f"A step differs from the parallel form by at most {worst.value:.0e} of the largest "
+            f"output ({worst.label} after {worst.length} positions)."
+        )
+    if len(lost):
+        parts = [
+            f"{label} after {listing(_numbers(own['length']))} positions"
+            for label, own in lost.groupby("label", sort=True)
+        ]
+        found.append(f"The difference from the parallel form is not finite: {'; '.join(parts)}.")
+    return found
+
+
+def _numbers(lengths: pd.Series) -> Sequence[str]:
+    return [str(n) for n in sorted(set(lengths))]

@@ -1,0 +1,177 @@
+"""Time, memory and energy by length: how fast they grow, and from where a mechanism pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import median
+
+import msgspec
+import pandas as pd
+
+from lra.core.catalogue import EXACT, NO_MIXING
+from lra.report.analysis import Analysis
+from lra.report.cost_grid import Grid, grid
+from lra.report.cost_titles import titles
+from lra.report.costs import Costs
+from lra.report.crossover import crossovers
+from lra.report.growth import growths, is_unfused
+from lra.report.load.disturbed import SIGNS
+from lra.report.load.frame import PEAK_MEMORY
+from lra.report.load.settings import CostSetting
+from lra.report.model import Section, Table, drawn
+from lra.report.plots.cost import cost_figure
+from lra.report.plots.crossover import crossover_figure
+from lra.report.plots.style import Looks
+from lra.report.sections.cost_table import CALLS, cost_table, is_loose
+from lra.report.sections.energy import energy_tables, no_estimate, why_no_energy
+from lra.report.sweeps import by_row
+from lra.report.words import percent, quantity, span
+
+TOPIC = "Scaling"
+MODES = ("train", "forward")
+_PEAK = {
+    "cpu": "Peak resident memory above its level before the call",
+    "cuda": "Peak memory in live tensors above its level before the call",
+}
+_HOW = (
+    f"Second lines: the multiple of {EXACT} on the same machine. Bold: the fastest but for "
+    f"{NO_MIXING}, where processes tell it apart. Growth: the exponent of length in a straight "
+    "line through the logarithms of all figures; below, over the last two doublings. Declared: by "
+    "the mechanism's card, and whether the cost surely grows faster. Pays from: the shortest "
+    f"length after which it stays below {EXACT}, process by process; below, the earliest and the "
+    "latest of them, or of the quartiles of one."
+)
+
+
+class Scaling(msgspec.Struct, frozen=True):
+    """Costs of one mode and setting."""
+
+    number: int
+    """Place of the setting among those of the report."""
+    setting: CostSetting
+    mode: str
+    time: Grid
+    size: Grid | None
+    growth: pd.DataFrame
+    crossing: pd.DataFrame
+    figures: pd.DataFrame
+    """Figures of the mode, a row a process."""
+    own: bool
+    """Whether the run has figures here."""
+
+
+def analyse(costs: Costs) -> list[Scaling]:
+    """Return the costs of each setting and mode in which a whole call was timed, the run's main
+    setting first, and training before forward passes."""
+    found = []
+    for number, setting in enumerate(costs.settings, start=1):
+        own = costs.figures[costs.figures["setting"] == setting.id]
+        growth, crossing = growths(costs, setting.id), crossovers(costs, setting.id)
+        for mode in MODES:
+            time = grid(costs, setting.id, mode, "latency")
+            if time is not None:
+                size = grid(costs, setting.id, mode, PEAK_MEMORY[setting.device])
+                here = own[own["mode"] == mode]
+                is_own = setting.id in costs.own
+                found.append(
+                    Scaling(number, setting, mode, time, size, growth, crossing, here, is_own)
+                )
+    return found
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """Return a section for each setting and mode, followed by one of what was tried at few
+    lengths."""
+    named = titles(analysis.costs.settings)
+    found: list[Section] = []
+    told: set[str] = set()
+    for one in analyse(analysis.costs):
+        lacking = [
+            *why_no_energy(one.figures, one.setting),
+            *no_estimate(one.figures, one.setting, analysis.assumed),
+        ]
+        text = [*_text(one), *([] if found else [_HOW]), *(t for t in lacking if t not in told)]
+        told |= set(lacking)
+        spent = energy_tables(one.figures, one.mode, one.number, analysis.assumed)
+        title = f"{CALLS[one.mode]}: {named[one.setting.id]}"
+        found += present(one, analysis.looks, title, text, spent)
+    return found
+
+
+def present(
+    one: Scaling, looks: Looks, title: str, text: Iterable[str], spent: Iterable[Table]
+) -> list[Section]:
+    """Return the section, and one of the rows and lengths that were tried seldom."""
+    split = [grid.split() for grid in (one.time, one.size) if grid is not None]
+    main = [whole for whole, _ in split]
+    few = [rest for _, rest in split if rest is not None]
+    place = f"{one.mode}-{one.number}"
+    figures = [
+        cost_figure(f"scaling-{place}", "Time and peak memory against length", main, looks),
+        crossover_figure(f"crossover-{place}", main, one.crossing, looks),
+    ]
+    found = [
+        Section(
+            topic=TOPIC,
+            setting=title,
+            text=tuple(text),
+            tables=(*(_table(one, grid) for grid in main), *spent),
+            figures=drawn(figures) if one.own else (),
+        )
+    ]
+    if few:
+        tables = tuple(_table(one, rest, few=True) for rest in few)
+        found.append(Section(topic=TOPIC, setting=f"{title}: tried seldom", tables=tables))
+    return found
+
+
+def _table(one: Scaling, grid: Grid, *, few: bool = False) -> Table:
+    kind = "time" if grid.metric == "latency" else "memory"
+    return cost_table(
+        grid,
+        id=f"{kind}-{grid.mode}-{one.number}{'-few' if few else ''}",
+        title=f"{'Time' if kind == 'time' else 'Peak memory'} of a {CALLS[grid.mode]}",
+        caption="Median time of a call." if kind == "time" else f"{_PEAK[one.setting.device]}.",
+        growth=None if few else by_row(one.growth, kind, grid.mode),
+        crossing=None if few else by_row(one.crossing, kind, grid.mode),
+    )
+
+
+def _text(one: Scaling) -> list[str]:
+    """How figures were taken, how still the machine held, and what the marks mean."""
+    if not one.own:
+        return ["Reference rows of another machine or build: compare multiples, never times."]
+    places = [place for place in one.time.places.values() if place.known]
+    parts = []
+    if places:
+        processes = span([place.processes for place in places])
+        parts.append(
+            "One process a figure." if processes == "1" else f"Medians of {processes} processes."
+        )
+    parts += _control(one.figures)
+    parts.append(
+        f"With dropout on its weights torch has no fused kernel for {EXACT} on a CPU."
+        if is_unfused(one.setting, one.mode)
+        else f"{EXACT} is exact attention, fused; {NO_MIXING} mixes nothing."
+    )
+    if any(place.disturbed for place in places):
+        parts.append(f"!: timed on a busy machine ({SIGNS}); --rerun disturbed times it again.")
+    if any(is_loose(place) for place in places):
+        parts.append("~: quartiles more than 10 % of the median apart.")
+    return [" ".join(parts)]
+
+
+def _control(figures: pd.DataFrame) -> list[str]:
+    """How long the control took, and how far it drifted in one cell."""
+    names = ["control_before", "control_after"]
+    own = figures[figures["metric"].isin(names) & (figures["value"] > 0)]
+    pairs = own.pivot_table("value", ["origin", "record"], "metric", aggfunc="first")
+    if not set(names) <= set(pairs.columns) or pairs.dropna().empty:
+        return []
+    pairs = pairs.dropna()[names]
+    drift = float((pairs.max(axis=1) / pairs.min(axis=1)).max()) - 1
+    middle = quantity(median(pairs.to_numpy().ravel()), "s")
+    return [
+        f"The control, a plain matrix product, took {middle}, "
+        f"up to {percent(drift, 1)} % apart before and after a call."
+    ]

@@ -1,0 +1,75 @@
+"""The card of a mechanism: its own page, from records alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from lra.core.catalogue import EXACT, NO_MIXING
+from lra.report.assemble import analyse
+from lra.report.cards import Card, cards
+from lra.report.load.select import join
+
+from .sample import baseline, efficiency, mechanism, quality, shown, store
+from .test_leaderboard import check
+
+
+def card(name: str, *records: object) -> Card:
+    (found,) = cards(analyse(join(list(records), [])), [name])  # type: ignore[arg-type]
+    return found
+
+
+def values(found: Card, topic: str) -> dict[str, list[float | None]]:
+    """The numbers of a section's first table, by row."""
+    (section,) = [one for one in found.sections if one.topic == topic]
+    return {row.label: [v.number for v in row.values] for row in section.tables[0].rows}
+
+
+def test_every_mechanism_of_ours_has_one_and_no_public_package() -> None:
+    run, reference = store()
+    peer = quality("peer:hf_bigbird", "text", 0.5)
+    names = {one.mechanism for one in cards(analyse(join([*run, peer], reference)))}
+    assert names == {"performer", "linear", EXACT, NO_MIXING}
+
+
+def test_accuracies_stand_beside_exact_attention_the_floor_and_the_best_shortcut() -> None:
+    accuracy = {"linear": 0.7, EXACT: 0.9, NO_MIXING: 0.5}
+    records = [quality(name, "text", value) for name, value in accuracy.items()]
+    records.append(baseline("text", majority=0.51, bag=0.6, rhyme=0.65))
+    found = values(card("linear", *records), "Accuracy")
+    assert found == {"text": [0.7, 0.9, 0.5, 0.65]}
+
+
+def test_costs_say_from_which_length_it_pays() -> None:
+    records = []
+    for n in (256, 512, 1024, 2048):
+        records.append(efficiency(EXACT, n, "train", 1e-3 * (n / 256) ** 2))
+        records.append(efficiency("linear", n, "train", 4e-3 * n / 256))
+    found = card("linear", *records)
+    (section,) = [one for one in found.sections if one.topic == "Costs"]
+    # Four times the time at 256 and a quarter of its growth: equal at 4 x 256.
+    crossing = next(row for row in section.tables[0].rows if row.label.startswith("time"))
+    assert crossing.values[0].number == pytest.approx(1024, rel=0.01)
+    assert section.figures and ("Trains faster from length", crossing.values[0].text) in found.facts
+
+
+def test_laws_that_are_broken_come_first() -> None:
+    found = card("linear", check("linear", failed="padding_count"), quality("linear", "text"))
+    (section,) = [one for one in found.sections if one.topic == "Laws"]
+    assert section.tables[0].rows[0].label == "padding_count"
+    assert ("Laws held", "2 of 3") in found.facts
+
+
+def test_settings_of_training_and_timing_are_told_apart() -> None:
+    records = [
+        quality(mechanism("linear", features=8), "text"),
+        efficiency(mechanism("linear", features=64), 512),
+    ]
+    (section,) = [one for one in card("linear", *records).sections if one.topic == "Settings"]
+    used = {row.label: row.values[0].text for row in section.tables[0].rows}
+    assert used == {"features 8": "trained (mini)", "features 64": "timed"}
+
+
+def test_a_picture_alone_is_a_card_with_its_pattern() -> None:
+    found = card("linear", shown("linear"), quality("linear", "text"))
+    assert found.sections[0].topic == "Pattern" and found.sections[0].figures
+    assert found.command == "python -m lra run --impl linear"

@@ -1,0 +1,166 @@
+"""The leaderboard and its front: nobody is on it by noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.cells import VerifyCell
+from lra.core.findings import Finding
+from lra.core.records import Record
+from lra.report.assemble import analyse
+from lra.report.leaderboard import Leaderboard, leaderboard
+from lra.report.load.select import join
+from lra.report.sections.headline import headline
+
+from .sample import (
+    HERE,
+    LENGTHS,
+    PROVENANCE,
+    THERE,
+    baseline,
+    efficiency,
+    mechanism,
+    quality,
+    store,
+)
+
+
+def check(name: str, softmax: str = "never", *, failed: str = "") -> Record:
+    """A whole check whose card says how a mechanism comes to softmax attention."""
+    cell = VerifyCell(
+        machine=HERE,
+        torch="2.13.0",
+        threads=1,
+        versions={"verify": "v1"},
+        mechanism=mechanism(name),
+    )
+    laws = {"exact_softmax": "held", "causality": "held"} | ({failed: "failed"} if failed else {})
+    return Record(
+        id=cell.id,
+        cell=cell,
+        status="ok",
+        started_at="2026-11-20T12:00:00Z",
+        seconds=1.0,
+        findings=tuple(Finding(law=law, verdict=v) for law, v in laws.items()),  # type: ignore[arg-type]
+        method={"card": {"softmax": softmax}},
+        provenance=PROVENANCE,
+    )
+
+
+def run(accuracy: dict[str, float], seconds: dict[str, float], **how: Any) -> list[Record]:
+    """One training on text and one timing at two lengths of each mechanism."""
+    found = [quality(name, "text", value, **how) for name, value in accuracy.items()]
+    for name, second in seconds.items():
+        found += [efficiency(name, n, "train", second * n / 512) for n in (512, 1024)]
+    return found
+
+
+def board(records: list[Record], reference: list[Record] | None = None) -> Leaderboard:
+    return leaderboard(analyse(join(records, reference or [])))
+
+
+def members(found: Leaderboard) -> set[str]:
+    return {key.mechanism for key in found.front}
+
+
+def test_chance_does_not_win_the_front() -> None:
+    # A tenth of a point of one seed, for more than twice the time.
+    accuracy = {EXACT: 0.854, "full": 0.855, "linear": 0.60}
+    found = board(run(accuracy, {EXACT: 1.0, "full": 2.31, "linear": 0.2}))
+    assert members(found) == {EXACT, "linear"}
+
+
+def test_an_accuracy_that_is_told_apart_is_worth_its_time() -> None:
+    found = board(run({EXACT: 0.80, "full": 0.90}, {EXACT: 1.0, "full": 2.0}))
+    assert members(found) == {EXACT, "full"}
+
+
+def test_the_same_function_is_never_told_apart() -> None:
+    records = run({EXACT: 0.80, "full": 0.90}, {EXACT: 1.0, "full": 2.0})
+    exact = [check("full", "always"), check(EXACT, "always")]
+    assert members(board([*records, *exact])) == {EXACT}
+    # Neither a configuration that may be exact nor a claim that failed makes it so.
+    assert members(board([*records, check("full", "configured")])) == {EXACT, "full"}
+    broken = check("full", "always", failed="exact_softmax")
+    assert members(board([*records, broken])) == {EXACT, "full"}
+
+
+def test_seeds_tell_apart_what_one_could_not() -> None:
+    records = [
+        quality(name, "text", 0.70 + add + 0.001 * seed, seed=seed)
+        for name, add in ((EXACT, 0.0), ("full", 0.01))
+        for seed in range(3)
+    ]
+    for name, second in ((EXACT, 1.0), ("full", 2.0)):
+        records += [efficiency(name, n, "train", second) for n in (512, 1024)]
+    assert members(board(records)) == {EXACT, "full"}
+
+
+def test_no_mixing_is_no_choice() -> None:
+    found = board(run({EXACT: 0.8, NO_MIXING: 0.79}, {EXACT: 1.0, NO_MIXING: 0.01}))
+    assert members(found) == {EXACT}
+
+
+def test_ratios_are_to_exact_attention_at_the_longest_length_that_most_reached() -> None:
+    records = run({EXACT: 0.8, "linear": 0.7}, {EXACT: 1.0, "linear": 0.25})
+    records.append(efficiency(EXACT, 4096, "train", 8.0))
+    found = board(records)
+    assert found.length == 1024
+    linear = next(one for one in found.standings if one.key.mechanism == "linear")
+    assert linear.train is not None and linear.train.value == pytest.approx(0.25)
+    assert not linear.train.elsewhere and not linear.train.other_settings
+
+
+def test_what_was_timed_elsewhere_stands_by_its_ratio_there() -> None:
+    own = run({"performer": 0.7}, {EXACT: 1.0, "performer": 0.5})
+    theirs = [quality("linear", "text", 0.6, machine=THERE)]
+    for name, second in ((EXACT, 4.0), ("linear", 1.0)):
+        theirs += [efficiency(name, n, "train", second, machine=THERE) for n in (512, 1024)]
+    found = board(own, theirs)
+    linear = next(one for one in found.standings if one.key.mechanism == "linear")
+    assert linear.train is not None and linear.train.elsewhere
+    assert linear.train.value == pytest.approx(0.25)
+
+
+def test_what_was_trained_with_other_settings_than_timed_says_so() -> None:
+    records = [quality(mechanism("linear", features=8), "text", 0.7), quality(EXACT, "text", 0.8)]
+    for one, second in ((mechanism("linear", features=64), 0.2), (mechanism(EXACT), 1.0)):
+        records += [efficiency(one, n, "train", second) for n in (512, 1024)]
+    linear = next(one for one in board(records).standings if one.key.mechanism == "linear")
+    assert linear.train is not None and linear.train.other_settings
+
+
+def test_a_shortcut_that_is_not_beaten_is_marked() -> None:
+    records = run({EXACT: 0.9, "linear": 0.55}, {EXACT: 1.0, "linear": 0.5})
+    found = board([*records, baseline("text", bag=0.6)])
+    beaten = {one.key.mechanism: one.beats_shortcut for one in found.standings}
+    assert beaten == {EXACT: True, "linear": False}
+
+
+def test_the_headline_has_at_most_five_sentences_and_no_digit_of_chance() -> None:
+    first = headline(analyse(join(*store())))
+    assert 0 < len(first.sentences) <= 5
+    table = first.leaderboard
+    assert table is not None
+    means = {row.mechanism: row.values[0].text.split()[0] for row in table.rows}
+    # Four tasks of five are no mean, and one seed has no tenth of a point.
+    assert means["performer"] == "n/a" and means["sdpa"].isdigit()
+
+
+def test_a_store_of_timings_alone_has_a_leaderboard_of_costs() -> None:
+    records = run({}, {EXACT: 1.0, "linear": 0.25})
+    table = headline(analyse(join(records, []))).leaderboard
+    assert table is not None and "accuracy, %" not in table.columns
+    assert {row.mechanism for row in table.rows} == {EXACT, "linear"}
+
+
+def test_every_order_of_records_gives_the_same_leaderboard() -> None:
+    own, reference = store()
+    tasks = sorted(LENGTHS)
+    assert tasks
+    one = headline(analyse(join(own, reference)))
+    other = headline(analyse(join(own[::-1], reference[::-1])))
+    assert one == other
