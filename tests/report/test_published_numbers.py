@@ -128,11 +128,19 @@ def test_attention_dropout_clipping_and_precision_are_compared() -> None:
     assert "clip" in differing("LRA", "image", training=training)
 
 
-def test_notes_are_said_once() -> None:
-    small = quality("sdpa", "text", 0.7, scale="small")
-    first, second = sections(analysed([quality("sdpa", "text"), quality("lstm", "text"), small]))
+def test_tables_with_inputs_as_long_as_there_are_shown_and_notes_are_said_once() -> None:
+    long = data("text", length=2000)
+    records = [
+        quality("sdpa", "text"),
+        quality("lstm", "text"),
+        *(quality("sdpa", "text", scale=scale, data_spec=long) for scale in ("small", "paper")),
+    ]
+    first, second = sections(analysed(records))
+    assert {first.setting, second.setting} == {"small", "paper"}
     assert first.text and first.tables[0].notes and first.tables[1].notes
     assert not (second.text or second.tables[0].notes or second.tables[1].notes)
+    # Without any as long the first table of accuracies has them.
+    assert only(*records[:2], quality("sdpa", "text", scale="small")).setting == "mini"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from lra.report.model import Row, Section, Table, Value
 from lra.report.pairs import Pair, Process, pairs_of, processes, rounds_of
 from lra.report.rows import missing
 from lra.report.sweeps import MODES
-from lra.report.words import NO_VALUE, TIMES, apart, between, count, figures
+from lra.report.words import NO_VALUE, TIMES, apart, count, figures
 from lra.verdict.peer_ratio import (
     BAR,
     ROOM,
@@ -182,10 +182,7 @@ def _table(one: Beside, places: dict[tuple[int, int], Place], kind: str) -> Tabl
             why for (n, _), place in places.items() if n == number for why in place.against
         )
     ]
-    caption = (
-        "By length, paired by round, with Student's interval of 95 % of several rounds; "
-        f"net: both less {NO_MIXING}."
-    )
+    caption = f"By length, paired by round; net: both less {NO_MIXING}."
     return Table(
         id=f"peers-{kind}-{one.mode}-{one.setting.id}",
         title=f"{kind.capitalize()} of ours over that of theirs: {CALLS[one.mode]}",
@@ -207,7 +204,7 @@ def _value(place: Place | None, kind: str) -> Value:
     value = place.whole.value
     if kind == "memory":
         return Value(f"{figures(value, most=2)} {TIMES}", place.word, value)
-    notes = [_interval(place.whole), _above(place.above), place.word, left_out]
+    notes = [_above(place.above), place.word, left_out]
     return Value(_ratio(place.whole), ", ".join(filter(None, notes)), value)
 
 
@@ -222,10 +219,6 @@ def _ratio(found: Ratio) -> str:
     if found.low is None or found.high is None:
         return f"{figures(found.value, most=2)} {TIMES}"
     return f"{figures(found.value, found.high - found.low)} {TIMES}"
-
-
-def _interval(found: Ratio) -> str:
-    return "" if found.low is None or found.high is None else between(found.low, found.high)
 
 
 def _goal() -> str:

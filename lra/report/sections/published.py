@@ -31,6 +31,8 @@ _TRAINING = (
 _TESTED = {"best": "best validation", "last": "last step"}
 """Which checkpoint is tested, in the words of publications."""
 
+_ALIKE = 2.0
+"""Inputs within this factor of a publication's are about as long."""
 _TEXT = "The protocols are others: the figures are not to be compared as numbers."
 
 
@@ -49,14 +51,29 @@ class Line(msgspec.Struct, frozen=True):
 
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each table of accuracies that shares a task and a mechanism with a
-    publication."""
+    publication: of tables with inputs about as long as there, or where none has any of the first.
+    """
     papers = published.qualities()
-    found: list[Section] = []
-    for one in analysis.accuracies:
-        lines = analyse(one, papers) if one.metric == ACCURACY else []
-        if lines:
-            found.append(present(one, lines, analysis, is_first=not found))
-    return found
+    found = [
+        (one, lines)
+        for one in analysis.accuracies
+        if one.metric == ACCURACY and (lines := analyse(one, papers))
+    ]
+    found = [own for own in found if _is_as_long(*own)] or found[:1]
+    return [
+        present(one, lines, analysis, is_first=place == 0)
+        for place, (one, lines) in enumerate(found)
+    ]
+
+
+def _is_as_long(scores: Accuracies, lines: Sequence[Line]) -> bool:
+    lengths = [
+        (column.cell.data.length, line.paper.settings(column.task).length)
+        for column in scores.columns
+        for line in lines
+        if column.task in line.row.accuracy
+    ]
+    return any(there and max(n, there) <= _ALIKE * min(n, there) for n, there in lengths)
 
 
 def analyse(scores: Accuracies, papers: Sequence[Quality]) -> list[Line]:

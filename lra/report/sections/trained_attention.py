@@ -8,6 +8,7 @@ from statistics import fmean
 import msgspec
 import pandas as pd
 
+from lra.core.catalogue import NO_MIXING
 from lra.core.cells import QualityCell
 from lra.core.published import Spans, spans
 from lra.core.trained_attention import TrainedAttention
@@ -25,6 +26,10 @@ _MOST = 6
 _ALIKE = 2.0
 """A published distance stands below lengths that are within this factor of its own."""
 _FAILED = "failed"
+_CAPTION = (
+    "From a query to the keys it reads, by how much it reads of them, over layers and heads; "
+    "below, percent of the length. Attention that reads all alike has a third, causal a quarter."
+)
 
 
 class Looked(msgspec.Struct, frozen=True):
@@ -41,7 +46,10 @@ class Looked(msgspec.Struct, frozen=True):
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each setting in which trained models were looked at."""
     published, pictures = spans("lra_spans"), _pictures(analysis)
-    return [present(one, published, pictures.get(one.setting, ())) for one in analyse(analysis)]
+    return [
+        present(one, published, pictures.get(one.setting, ()), is_first=place == 0)
+        for place, one in enumerate(analyse(analysis))
+    ]
 
 
 def analyse(analysis: Analysis) -> list[Looked]:
@@ -111,24 +119,27 @@ def _pictures(analysis: Analysis) -> dict[QualitySetting, list[Figure]]:
     return found
 
 
-def present(one: Looked, published: Spans, pictures: Sequence[Figure]) -> Section:
+def present(
+    one: Looked, published: Spans, pictures: Sequence[Figure], *, is_first: bool
+) -> Section:
     """Return the distances of a setting beside published ones, and pictures."""
     rows = [
         key.row([_value(one.seen[key, column.protocol], column) for column in one.columns])
         for key in one.keys
+        # Without mixing no position reads another.
+        if key.mechanism != NO_MIXING
     ]
     beside = [_there(published, column) for column in one.columns]
     notes = []
     if any(value.number is not None for value in beside):
         rows.append(Row("LRA: Transformer", tuple(beside), group="Published"))
-        notes.append(f"LRA: {published.source}; {published.note}; below, the length there.")
+        notes.append(f"LRA: {published.source}; below, the length there.")
     examples = [attention.examples for seen in one.seen.values() for attention in seen if attention]
+    over = f"over {span(examples) or '0'} validation sequences of each seed"
     table = Table(
         id=f"attention-distance-{one.setting.id}",
         title="Mean attention distance, tokens",
-        caption="From a query to the keys it reads, by how much it reads of them, over layers, "
-        f"heads and {span(examples) or '0'} validation sequences of each seed; below, percent of "
-        "the length. Attention that reads all alike: a third, causal a quarter.",
+        caption=f"{_CAPTION if is_first else ''} {over.capitalize()}.".strip(),
         corner="mechanism",
         columns=tuple(column.title for column in one.columns),
         rows=tuple(rows),
@@ -150,7 +161,7 @@ def _value(seen: Iterable[TrainedAttention | None], column: Column) -> Value:
         return Value(_FAILED if tried else NO_VALUE)
     distance = fmean(one.distance for one in found)
     lost = len(tried) - len(found)
-    share = f"{100 * distance / column.cell.data.length:.0f} %"
+    share = f"{100 * distance / column.cell.data.length:.0f}%"
     note = f"{share}, {lost} {_FAILED}" if lost else share
     return Value(figures(distance, most=2), note, distance)
 
