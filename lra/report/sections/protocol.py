@@ -27,22 +27,39 @@ _GROUPS = {"Model": "model.", "Training": "training."}
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each table of accuracies and of bits per byte."""
-    return [present(one, analysis.evidence) for one in analysis.accuracies]
+    """Return a section for each table of accuracies and of bits per byte; the first has its model
+    and training whole, others where they differ from it."""
+    found: list[Section] = []
+    first: dict[str, str] = {}
+    for scores in analysis.accuracies:
+        settings = [_settings(column, analysis.evidence) for column in scores.columns]
+        shared = {k: v for k, v in settings[0].items() if all(o.get(k) == v for o in settings)}
+        found.append(present(scores, settings, shared, first, analysis.evidence))
+        first = first or shared
+    return found
 
 
-def present(scores: Accuracies, evidence: Evidence) -> Section:
+def present(
+    scores: Accuracies,
+    settings: Sequence[Mapping[str, str]],
+    shared: Mapping[str, str],
+    first: Mapping[str, str],
+    evidence: Evidence,
+) -> Section:
     """Return what was fixed for each task; what all of them share stands in the text."""
-    settings = [_settings(column, evidence) for column in scores.columns]
-    keys = list(dict.fromkeys(key for one in settings for key in one))
-    shared = {k: settings[0][k] for k in keys if len({one.get(k) for one in settings}) == 1}
+    keys = dict.fromkeys(key for one in settings for key in one)
     varying = [key for key in keys if key not in shared]
     bits = ("bits per byte",) if scores.lower else ()
+    said = {key: value for key, value in shared.items() if first.get(key) != value}
     return Section(
         topic="Protocol",
         level="appendix",
         setting=", ".join((*scores.setting.parts, *bits)),
-        text=tuple(_shared(title, prefix, shared) for title, prefix in _GROUPS.items()),
+        text=tuple(
+            text
+            for title, prefix in _GROUPS.items()
+            if (text := _shared(title, prefix, said, is_rest=bool(first)))
+        ),
         tables=there([_tasks(scores, settings, varying), _parameters(scores, evidence.figures)]),
     )
 
@@ -62,13 +79,14 @@ def _settings(column: Column, evidence: Evidence) -> dict[str, str]:
     return found
 
 
-def _shared(title: str, prefix: str, shared: Mapping[str, str]) -> str:
+def _shared(title: str, prefix: str, said: Mapping[str, str], *, is_rest: bool) -> str:
     parts = [
         f"{key.removeprefix(prefix).replace('_', ' ')} {text}"
-        for key, text in shared.items()
+        for key, text in said.items()
         if key.startswith(prefix)
     ]
-    return f"{title}: {', '.join(parts)}."
+    start = f"{title}, else as above" if is_rest else title
+    return f"{start}: {', '.join(parts)}." if parts else ""
 
 
 def _tasks(

@@ -1,0 +1,193 @@
+"""Pairs of one of our mechanisms and a public implementation of it, measured round by round."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import NamedTuple
+
+import msgspec
+import pandas as pd
+
+from lra.core import peers
+from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.peers import Peer
+from lra.report.load.frame import typed
+from lra.report.words import flat, plain
+from lra.verdict.peer_ratio import Costs
+
+TOGETHER = timedelta(minutes=15)
+"""Within it the processes of a round began; a machine changes its speed in an hour."""
+_PADDING = 1.05
+"""So many times as long as its blocks need may be what theirs is given."""
+
+
+class Process(msgspec.Struct, frozen=True):
+    """One figure of one process: a row of the frame."""
+
+    mechanism: str
+    variant: str
+    label: str
+    config: str
+    metric: str
+    length: int
+    replicate: float
+    value: float
+    disturbed: bool
+    started_at: str
+    status: str
+    failure: str
+    reason: str
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a value."""
+        return not math.isnan(self.value)
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A mechanism and a public implementation of it, both with one configuration."""
+
+    ours: tuple[Process, ...]
+    theirs: tuple[Process, ...]
+    peer: Peer
+    unlike: tuple[str, ...]
+    """Settings that should agree and do not, in words."""
+
+    @property
+    def lengths(self) -> list[int]:
+        """Lengths that both were tried at."""
+        return sorted({one.length for one in self.ours} & {one.length for one in self.theirs})
+
+    def burdens(self, length: int) -> tuple[str, ...]:
+        """Return the work that our adapter has theirs do for nothing, in words: where nothing is
+        padded, as in timings, a mask, and more padding than its blocks need."""
+        there, said = _settings(self.theirs[0]), []
+        if there.get("always_mask") == plain(True):
+            said.append("theirs gets a mask though nothing is padded (always_mask)")
+        blocks = [int(there[key]) * n for key, n in self.peer.multiples.items() if key in there]
+        needed = _padded(length, math.lcm(*blocks))
+        given = _padded(length, int(there.get("pad_to", 1)))
+        if given > _PADDING * needed:
+            said.append(f"theirs is padded to {given}; its blocks fill {needed} (pad_to)")
+        return tuple(said)
+
+
+class Rounds(NamedTuple):
+    """One pair at one length: costs by replicate."""
+
+    ours: Costs
+    theirs: Costs
+    floor: Costs
+    exact: Costs
+    disturbed: int = 0
+    """Rounds left out, as the machine was busy."""
+    torn: int = 0
+    """Rounds left out, as their processes ran at different times."""
+    floored: bool = True
+    """Whether the floor was measured at all."""
+
+
+def processes(figures: pd.DataFrame) -> list[Process]:
+    """Return the figures of a frame, by id."""
+    return typed(figures.sort_values(["variant", "metric", "length", "replicate"]), Process)
+
+
+def pairs_of(figures: Sequence[Process]) -> list[Pair]:
+    """Return each configuration of a peer beside those of its counterpart, at a common length, that
+    do the same work; or all of them where none does."""
+    by_variant: dict[str, list[Process]] = defaultdict(list)
+    for one in figures:
+        by_variant[one.variant].append(one)
+    known, pairs = set(peers.names()), []
+    for theirs in by_variant.values():
+        if theirs[0].mechanism not in known:
+            continue
+        peer = peers.read(theirs[0].mechanism)
+        both = [
+            Pair(tuple(ours), tuple(theirs), peer, _unlike(ours[0], theirs[0], peer))
+            for ours in by_variant.values()
+            if ours[0].mechanism == peer.counterpart
+        ]
+        both = [pair for pair in both if pair.lengths]
+        pairs += [pair for pair in both if not pair.unlike] or both
+    return sorted(pairs, key=lambda pair: (pair.ours[0].variant, pair.theirs[0].variant))
+
+
+def _unlike(ours: Process, theirs: Process, peer: Peer) -> tuple[str, ...]:
+    """Settings in which both should agree; of a peer that cannot be imported nothing is known."""
+    here, there = _settings(ours), _settings(theirs)
+    unlike = []
+    for own, other in peer.matching.items() if there else ():
+        mine, other_one = here.get(own, plain(None)), there.get(other, plain(None))
+        if mine != other_one:
+            unlike.append(f"{own} {mine} here, {other} {other_one} there")
+    for own, wanted in peer.requires.items():
+        if (mine := here.get(own, plain(None))) != plain(wanted):
+            unlike.append(f"{own} {mine} here, which does as theirs at {plain(wanted)} alone")
+    return tuple(unlike)
+
+
+def _padded(length: int, multiple: int) -> int:
+    return length + -length % multiple
+
+
+def _settings(one: Process) -> dict[str, str]:
+    return flat(json.loads(one.config)) if one.config else {}
+
+
+def rounds_of(
+    pair: Pair, length: int, figures: Iterable[Process], metric: str, *, timed: bool
+) -> Rounds:
+    """Return the costs of one metric, without the rounds in which ours, theirs or the floor was
+    disturbed or ran apart from the others, and without those of exact attention that did.
+
+    Sizes, which are not `timed`, no busy machine changes.
+    """
+    own = [one for one in figures if one.metric == metric and one.length == length and one.known]
+    variants = pair.ours[0].variant, pair.theirs[0].variant
+    sides = [[one for one in own if one.variant == variant] for variant in variants]
+    sides.append([one for one in own if one.mechanism == NO_MIXING])
+    exact = [one for one in own if one.mechanism == EXACT]
+    ours, theirs, floor, fused = (_by_replicate(side) for side in (*sides, exact))
+    if not timed:
+        return Rounds(ours, theirs, floor, fused, floored=bool(floor))
+    both = ours.keys() & theirs.keys()
+    disturbed = both & _loud(chain(*sides))
+    apart = (both & _torn(chain(*sides))) - disturbed
+    gone = disturbed | apart
+    useless = _loud(exact) | _torn(chain(*sides, exact))
+    return Rounds(
+        ours=_without(ours, gone),
+        theirs=_without(theirs, gone),
+        floor=_without(floor, gone),
+        exact=_without(fused, useless),
+        disturbed=len(disturbed),
+        torn=len(apart),
+        floored=bool(floor),
+    )
+
+
+def _by_replicate(own: Iterable[Process]) -> dict[int, float]:
+    return {int(one.replicate): one.value for one in own}
+
+
+def _without(costs: Costs, gone: Collection[int]) -> Costs:
+    return {replicate: cost for replicate, cost in costs.items() if replicate not in gone}
+
+
+def _loud(own: Iterable[Process]) -> set[int]:
+    return {int(one.replicate) for one in own if one.disturbed}
+
+
+def _torn(own: Iterable[Process]) -> set[int]:
+    """The rounds whose processes did not begin together: a rerun, or a second sweep beside a store,
+    measures one side alone."""
+    began: dict[int, list[datetime]] = defaultdict(list)
+    for one in own:
+        began[int(one.replicate)].append(datetime.fromisoformat(one.started_at))
+    return {round for round, found in began.items() if max(found) - min(found) > TOGETHER}

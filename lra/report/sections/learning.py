@@ -1,0 +1,56 @@
+"""Learning curves: validation accuracy by step, a figure for each table of accuracies."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from lra.report.accuracy import Accuracies
+from lra.report.analysis import Analysis
+from lra.report.model import Section
+from lra.report.plots.learning import learning_figure
+from lra.report.rows import Key, shown
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """Return a section for each table of accuracies or bits whose trainings have a curve."""
+    found = []
+    for scores in analysis.accuracies:
+        points = analyse(analysis, scores)
+        if not points.empty:
+            found.append(present(points, scores, analysis))
+    return found
+
+
+def analyse(analysis: Analysis, scores: Accuracies) -> pd.DataFrame:
+    """Return a row a validation of the mechanisms shown: key, protocol, seed, step, accuracy."""
+    evidence = analysis.evidence
+    protocols = [column.protocol for column in scores.columns]
+    frame = evidence.figures
+    own = frame[(frame["metric"] == scores.metric) & frame["protocol"].isin(protocols)]
+    by_id = {(str(key.origin), key.variant): key for key in shown(own)}
+    names = [own[name] for name in ("origin", "variant", "record", "protocol", "seed")]
+    found = [
+        (by_id[origin, variant], protocol, seed, point.step, 100 * point.validation_accuracy)
+        for origin, variant, record, protocol, seed in zip(*names, strict=True)
+        if (origin, variant) in by_id
+        for point in evidence.records[origin, record].curve
+    ]
+    points = pd.DataFrame(index=range(len(found)))
+    for place, name in enumerate(("key", "protocol", "seed", "step", "accuracy")):
+        points[name] = pd.Series([row[place] for row in found], dtype=object)
+    return points.astype({"seed": float, "step": int, "accuracy": float})
+
+
+def present(points: pd.DataFrame, scores: Accuracies, analysis: Analysis) -> Section:
+    """Return the figure."""
+    known = set(points["protocol"])
+    titles = {c.protocol: c.title for c in scores.columns if c.protocol in known}
+    keys: list[Key] = sorted(set(points["key"]), key=lambda key: (key.origin != "run", key))
+    bits = ("bits per byte",) if scores.lower else ()
+    id = f"learning-{'bits-' if scores.lower else ''}{scores.setting.id}"
+    return Section(
+        topic="Learning curves",
+        level="appendix",
+        setting=", ".join((*scores.setting.parts, *bits)),
+        figures=(learning_figure(id, points, keys, titles, analysis.looks),),
+    )

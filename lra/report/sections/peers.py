@@ -1,0 +1,248 @@
+"""Public implementations beside ours, measured in the same rounds and held against the goal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.peers import Peer
+from lra.report.analysis import Analysis
+from lra.report.load.frame import PEAK_MEMORY
+from lra.report.load.settings import CostSetting
+from lra.report.model import Row, Section, Table, Value
+from lra.report.pairs import Pair, Process, pairs_of, processes, rounds_of
+from lra.report.rows import missing
+from lra.report.sweeps import MODES
+from lra.report.words import NO_VALUE, TIMES, apart, count, figures
+from lra.verdict.peer_ratio import (
+    BAR,
+    ROOM,
+    SHARE,
+    RatioAboveFloor,
+    Verdict,
+    memory_verdict,
+    ratio_above_floor,
+    time_verdict,
+)
+from lra.verdict.ratio import Ratio, ratio
+
+TOPIC = "Public implementations"
+CALLS = {"forward": "forward pass", "train": "training step", "decode": "decoding step"}
+_OTHERS = {"misses": "missed by", "undecided": "undecided for", "not judged": "not judged for"}
+"""Words of places that do not meet the goal, as the summary has them."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """One cost of one pair at one length."""
+
+    whole: Ratio | None
+    above: RatioAboveFloor | None
+    """Both less the floor."""
+    verdict: Verdict | None
+    against: tuple[str, ...]
+    """Reasons why it is not judged."""
+    left_out: int
+    """Rounds that were disturbed or ran apart."""
+    endings: tuple[tuple[str, str, str], ...]
+
+    @property
+    def word(self) -> str:
+        """How it does against the goal; empty without a figure."""
+        if self.verdict is None:
+            return ""
+        return "not judged" if self.against else self.verdict.word
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """All pairs of one setting and mode."""
+
+    setting: CostSetting
+    mode: str
+    pairs: tuple[Pair, ...]
+    times: dict[tuple[int, int], Place]
+    """By number of the pair and length."""
+    sizes: dict[tuple[int, int], Place]
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """Return a section for each setting in which a peer was measured beside its counterpart."""
+    found: dict[CostSetting, list[Beside]] = {}
+    for one in analyse(analysis):
+        found.setdefault(one.setting, []).append(one)
+    names = apart([setting.parts for setting in found])
+    sections = [present(own, name) for own, name in zip(found.values(), names, strict=True)]
+    if sections:
+        peers = {
+            p.theirs[0].mechanism: p.peer for own in found.values() for b in own for p in b.pairs
+        }
+        first = sections[0]
+        tables = (*first.tables, *_notes(peers))
+        sections[0] = msgspec.structs.replace(first, text=(_goal(), *first.text), tables=tables)
+    return sections
+
+
+def analyse(analysis: Analysis) -> list[Beside]:
+    """Return the pairs of the run by setting and mode."""
+    costs, found = analysis.costs, []
+    run = costs.figures[costs.figures["origin"] == "run"]
+    for setting in costs.settings:
+        own = run[run["setting"] == setting.id]
+        for mode in MODES:
+            figures = processes(own[own["mode"] == mode])
+            pairs = pairs_of(figures)
+            if pairs:
+                memory = PEAK_MEMORY[setting.device]
+                where = [(n, length) for n, pair in enumerate(pairs) for length in pair.lengths]
+                times = {(n, m): _place(pairs[n], m, figures, "latency") for n, m in where}
+                sizes = {(n, m): _place(pairs[n], m, figures, memory) for n, m in where}
+                found.append(Beside(setting, mode, tuple(pairs), times, sizes))
+    return found
+
+
+def _place(pair: Pair, length: int, figures: Sequence[Process], metric: str) -> Place:
+    timed = metric == "latency"
+    rounds = rounds_of(pair, length, figures, metric, timed=timed)
+    ours, theirs, floor = rounds.ours, rounds.theirs, rounds.floor
+    if timed:
+        bar = 1.0 if pair.peer.lighter else BAR
+        verdict = time_verdict(ours, theirs, floor, rounds.exact, bar=bar)
+    else:
+        verdict = memory_verdict(ours, theirs, floor)
+    lost = [
+        (one.status, one.failure, one.reason)
+        for one in (*pair.ours, *pair.theirs)
+        if one.length == length and one.metric == metric and not one.known
+    ]
+    return Place(
+        whole=ratio(ours, theirs),
+        above=ratio_above_floor(ours, theirs, floor) if timed else None,
+        verdict=verdict,
+        against=pair.unlike or pair.burdens(length) or _unfair(verdict, pair.peer),
+        left_out=rounds.disturbed + rounds.torn,
+        endings=tuple(sorted(set(lost))),
+    )
+
+
+def _unfair(found: Verdict | None, peer: Peer) -> tuple[str, ...]:
+    """The work of theirs, more or less whatever is set, that the verdict may come from."""
+    if found is not None and found.word == "meets" and peer.more:
+        return (f"theirs {peer.more}",)
+    if found is not None and found.word == "misses" and peer.less:
+        return (f"theirs {peer.less}",)
+    return ()
+
+
+def present(own: Sequence[Beside], name: str) -> Section:
+    """Return the tables of a setting: times and memory by length, for each mode."""
+    tables = [
+        _table(one, places, kind) for one in own
+        for kind, places in (("time", one.times), ("memory", one.sizes))
+    ]  # fmt: skip
+    return Section(
+        topic=TOPIC,
+        level="appendix",
+        setting=name or ", ".join(own[0].setting.parts),
+        text=tuple(
+            text
+            for kind, of in (("time", "times"), ("memory", "sizes"))
+            if (text := summary([p for one in own for p in getattr(one, of).values()], kind))
+        ),
+        tables=tuple(tables),
+    )
+
+
+def summary(places: Sequence[Place], kind: str) -> str:
+    """Return how many meet the goal: `Goal for time: met by 3 of 6, missed by 1.`"""
+    words = Counter(place.word for place in places if place.word)
+    if not words:
+        return ""
+    others = [f"{text} {words[word]}" for word, text in _OTHERS.items() if words[word]]
+    met = f"met by {words['meets']} of {words.total()}"
+    return f"Goal for {kind}: {', '.join([met, *others])}."
+
+
+def _table(one: Beside, places: dict[tuple[int, int], Place], kind: str) -> Table:
+    lengths = sorted({length for _, length in places})
+    rows = [
+        Row(
+            f"{pair.ours[0].label} / {pair.theirs[0].label}",
+            tuple(_value(places.get((number, length)), kind) for length in lengths),
+            pair.ours[0].mechanism,
+            pair.ours[0].variant,
+        )
+        for number, pair in enumerate(one.pairs)
+    ]
+    reasons = [
+        f"{pair.ours[0].label} / {pair.theirs[0].label}: {why}"
+        for number, pair in enumerate(one.pairs)
+        for why in dict.fromkeys(
+            why for (n, _), place in places.items() if n == number for why in place.against
+        )
+    ]
+    caption = f"By length, paired by round; net: both less {NO_MIXING}."
+    return Table(
+        id=f"peers-{kind}-{one.mode}-{one.setting.id}",
+        title=f"{kind.capitalize()} of ours over that of theirs: {CALLS[one.mode]}",
+        caption=caption if kind == "time" else "By length.",
+        corner="ours / theirs",
+        columns=tuple(f"{length:,}" for length in lengths),
+        rows=tuple(rows),
+        notes=(f"Not judged: {'; '.join(reasons)}.",) if reasons else (),
+    )
+
+
+def _value(place: Place | None, kind: str) -> Value:
+    if place is None:
+        return Value("")
+    left_out = f"{count(place.left_out, 'round')} left out" if place.left_out else ""
+    if place.whole is None:
+        word = missing(place.endings).text if place.endings else NO_VALUE
+        return Value(word, left_out)
+    value = place.whole.value
+    if kind == "memory":
+        return Value(f"{figures(value, most=2)} {TIMES}", place.word, value)
+    notes = [_above(place.above), place.word, left_out]
+    return Value(_ratio(place.whole), ", ".join(filter(None, notes)), value)
+
+
+def _above(found: RatioAboveFloor | None) -> str:
+    if found is None:
+        return ""
+    return "at the floor" if found.ratio is None else f"net {_ratio(found.ratio)}"
+
+
+def _ratio(found: Ratio) -> str:
+    """The ratio with as many digits as its interval supports."""
+    if found.low is None or found.high is None:
+        return f"{figures(found.value, most=2)} {TIMES}"
+    return f"{figures(found.value, found.high - found.low)} {TIMES}"
+
+
+def _goal() -> str:
+    return (
+        f"Goal for time: at most {BAR:g} {TIMES} theirs, both less {NO_MIXING}, where theirs takes "
+        f"{SHARE:g} {TIMES} {EXACT}'s time above {NO_MIXING} or more (1 {TIMES} where theirs has "
+        f"less to compute); else at most theirs. For memory: at most theirs, or within "
+        f"{100 * ROOM:g} % of {NO_MIXING}'s."
+    )
+
+
+def _notes(peers: dict[str, Peer]) -> list[Table]:
+    """How each public implementation differs, where it does."""
+    rows = [Row(name, (Value(peer.note),)) for name, peer in sorted(peers.items()) if peer.note]
+    if not rows:
+        return []
+    return [
+        Table(
+            id="peer-differences",
+            title="Differences of public implementations",
+            caption="",
+            corner="theirs",
+            columns=("does otherwise",),
+            rows=tuple(rows),
+            numeric=False,
+        )
+    ]

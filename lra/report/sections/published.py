@@ -1,0 +1,256 @@
+"""Published accuracies beside those measured here, and how far apart the protocols are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from statistics import mean
+from typing import Any
+
+import msgspec
+
+from lra.core import published
+from lra.core.catalogue import NO_MIXING
+from lra.core.published import Quality
+from lra.report.accuracy import ACCURACY, Accuracies, Column, Score
+from lra.report.analysis import Analysis
+from lra.report.load.frame import typed
+from lra.report.model import Row, Section, Table, Value
+from lra.report.rows import Key, of, shown
+from lra.report.sections.accuracy import score_text
+from lra.report.words import NO_VALUE, NOT_RUN, plain
+
+_MODEL = (
+    "layers", "width", "qkv_width", "heads", "mlp_width", "dropout", "attention_dropout",
+    "position", "pooling",
+)  # fmt: skip
+_TRAINING = (
+    "steps", "batch", "learning_rate", "schedule", "warmup", "weight_decay", "clip", "precision",
+)  # fmt: skip
+_TESTED = {"best": "best validation", "last": "last step"}
+"""Which checkpoint is tested, in the words of publications."""
+
+_ALIKE = 2.0
+"""Inputs within this factor of a publication's are about as long."""
+_TEXT = "The protocols are others: the figures are not to be compared as numbers."
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One published row beside a mechanism of ours."""
+
+    mechanism: str
+    paper: Quality
+    row: published.Accuracies
+
+    @property
+    def label(self) -> str:
+        """The publication and its own name of the model."""
+        return f"{self.paper.name}: {self.row.model}"
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """Return a section for each table of accuracies that shares a task and a mechanism with a
+    publication: of tables with inputs about as long as there, or where none has any of the first.
+    """
+    papers = published.qualities()
+    found = [
+        (one, lines)
+        for one in analysis.accuracies
+        if one.metric == ACCURACY and (lines := analyse(one, papers))
+    ]
+    found = [own for own in found if _is_as_long(*own)] or found[:1]
+    return [
+        present(one, lines, analysis, is_first=place == 0)
+        for place, (one, lines) in enumerate(found)
+    ]
+
+
+def _is_as_long(scores: Accuracies, lines: Sequence[Line]) -> bool:
+    lengths = [
+        (column.cell.data.length, line.paper.settings(column.task).length)
+        for column in scores.columns
+        for line in lines
+        if column.task in line.row.accuracy
+    ]
+    return any(there and max(n, there) <= _ALIKE * min(n, there) for n, there in lengths)
+
+
+def analyse(scores: Accuracies, papers: Sequence[Quality]) -> list[Line]:
+    """Return the published rows of mechanisms and tasks that a table has."""
+    tasks = {column.task for column in scores.columns}
+    known = sorted(set(scores.pooled["mechanism"]) - {NO_MIXING})
+    return [
+        Line(mechanism, paper, row)
+        for mechanism in known
+        for paper in papers
+        for row in paper.of(mechanism)
+        if tasks & row.accuracy.keys()
+    ]
+
+
+def present(
+    scores: Accuracies, lines: Sequence[Line], analysis: Analysis, *, is_first: bool
+) -> Section:
+    """Return the accuracies, and in how many settings each publication differs from those here."""
+    papers = list({line.paper.name: line.paper for line in lines}.values())
+    table = _accuracies(scores, lines, analysis)
+    if not is_first:
+        # Sources, variants and notes are said once.
+        table = msgspec.structs.replace(table, notes=())
+    distances = _distances(scores, papers)
+    notes = tuple(f"{paper.name}: {paper.note}" for paper in papers if paper.note and is_first)
+    return Section(
+        topic="Published numbers",
+        level="appendix",
+        setting=", ".join(scores.setting.parts),
+        text=(_TEXT,) if is_first else (),
+        tables=(table, msgspec.structs.replace(distances, notes=notes)),
+    )
+
+
+def _accuracies(scores: Accuracies, lines: Sequence[Line], analysis: Analysis) -> Table:
+    figures = analysis.evidence.figures
+    wanted = [column.protocol for column in scores.columns]
+    own = figures[(figures["metric"] == scores.metric) & figures["protocol"].isin(wanted)]
+    rows: list[Row] = []
+    for mechanism in dict.fromkeys(line.mechanism for line in lines):
+        ours = [key for key in shown(own) if key.mechanism == mechanism]
+        rows += [key.row(_ours(scores, key), group=mechanism) for key in ours]
+        rows += [
+            Row(line.label, tuple(_theirs(line, scores)), group=mechanism)
+            for line in lines
+            if line.mechanism == mechanism
+        ]
+    papers = {line.paper.name: line.paper.source for line in lines}
+    differing = [f"{line.label} ({line.row.differs})" for line in lines if line.row.differs]
+    return Table(
+        id=f"published-{scores.setting.id}",
+        title="Published accuracies, %",
+        caption="Of each mechanism first what was measured here, means of the tasks of this table.",
+        corner="mechanism, publication",
+        columns=(
+            *(column.title for column in scores.columns),
+            *([f"mean of {len(scores.averaged)}"] if scores.averaged else []),
+        ),
+        rows=tuple(rows),
+        notes=(
+            f"{'; '.join(f'{name}: {source}' for name, source in papers.items())}.",
+            *([f"Other variants: {'; '.join(differing)}."] if differing else []),
+        ),
+    )
+
+
+def _ours(scores: Accuracies, key: Key) -> list[Value]:
+    places = {column.protocol: Value(NOT_RUN) for column in scores.columns}
+    for protocol, own in of(scores.pooled, key).groupby("protocol"):
+        (score,) = typed(own, Score)
+        rows = next(c.rows.test for c in scores.columns if c.protocol == protocol)
+        places[str(protocol)] = _score(score, rows)
+    values = list(places.values())
+    if scores.averaged:
+        (score,) = typed(of(scores.means, key), Score)
+        values.append(_score(score, min(column.rows.test for column in scores.averaged)))
+    return values
+
+
+def _score(score: Score, rows: int) -> Value:
+    if math.isnan(score.mean):
+        return Value(NO_VALUE)
+    return Value(score_text(score, rows), "", score.mean)
+
+
+def _theirs(line: Line, scores: Accuracies) -> list[Value]:
+    values = []
+    for column in scores.columns:
+        printed = line.row.accuracy.get(column.task)
+        if printed is None:
+            values.append(Value("failed" if column.task in line.row.failed else NO_VALUE))
+        else:
+            seeds = f"n {line.paper.seeds}" if line.paper.seeds > 1 else ""
+            values.append(Value(str(printed), seeds, float(printed) / 100))
+    if scores.averaged:
+        values.append(_mean(line.row.accuracy, [column.task for column in scores.averaged]))
+    return values
+
+
+def _mean(accuracy: Mapping[str, Decimal], tasks: Sequence[str]) -> Value:
+    """With as many digits as the finest of its figures."""
+    known = [accuracy[task] for task in tasks if task in accuracy]
+    if len(known) < len(tasks):
+        return Value(NO_VALUE, f"{len(known)} of {len(tasks)}")
+    finest = max(known, key=lambda printed: len(str(printed).partition(".")[2]))
+    found = mean(known).quantize(finest, ROUND_HALF_UP)
+    return Value(str(found), "", float(found) / 100)
+
+
+def _distances(scores: Accuracies, papers: Sequence[Quality]) -> Table:
+    """A row a publication: how many of the settings that it states are others here."""
+    heres = [_here(column, scores) for column in scores.columns]
+    rows = [
+        Row(
+            paper.name,
+            tuple(
+                _distance(here, _stated(paper, column))
+                for column, here in zip(scores.columns, heres, strict=True)
+            ),
+        )
+        for paper in papers
+    ]
+    return Table(
+        id=f"protocol-distance-{scores.setting.id}",
+        title="Settings in which publications differ",
+        caption="Of those that they state, and the length of their inputs.",
+        corner="publication",
+        columns=tuple(column.title for column in scores.columns),
+        rows=tuple(rows),
+    )
+
+
+def _distance(here: Mapping[str, Any], stated: Mapping[str, Any]) -> Value:
+    if not stated:
+        return Value(NO_VALUE)
+    apart = sum(not _is_same(here[name], value) for name, value in stated.items())
+    length = f"length {stated['length']:,}" if "length" in stated else ""
+    return Value(f"{apart} of {len(stated)}", length, float(apart))
+
+
+def _here(column: Column, scores: Accuracies) -> dict[str, Any]:
+    """The settings of a column's trainings, by name; of seeds how many a mechanism has."""
+    cell, source = column.cell, column.cell.data.source
+    seeds = scores.pooled[scores.pooled["protocol"] == column.protocol]["n"]
+    numbers = [int(n) for n in seeds if n]
+    least, most = min(numbers, default=0), max(numbers, default=0)
+    return {
+        "data": "generated" if source == "generated" else f"{source} {cell.data.hash[:8]}",
+        "length": cell.data.length,
+        **{_words(name): getattr(cell.model, name) for name in _MODEL},
+        **{_words(name): getattr(cell.training, name) for name in _TRAINING},
+        "tested": _TESTED[cell.training.tested],
+        "seeds": f"{least} to {most}" if least < most else most,
+    }
+
+
+def _stated(paper: Quality, column: Column) -> dict[str, Any]:
+    """The settings that a paper states of a task, by name; none where it lacks the task."""
+    if column.task not in paper.tasks:
+        return {}
+    found = paper.settings(column.task)
+    stated = {
+        # Files may be that release's or not.
+        "data": found.data if column.cell.data.source == "generated" and found.data else None,
+        "length": found.length,
+        **{_words(name): found.model.get(name) for name in _MODEL},
+        **{_words(name): found.training.get(name) for name in _TRAINING},
+        "tested": found.selection or None,
+        "seeds": paper.seeds,
+    }
+    return {name: value for name, value in stated.items() if value is not None}
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _is_same(ours: Any, theirs: Any) -> bool:
+    return bool(ours == theirs or plain(ours) == theirs)

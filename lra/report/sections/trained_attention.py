@@ -1,0 +1,176 @@
+"""Attention of trained models: how far heads look, and which pixels an answer came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+import msgspec
+import pandas as pd
+
+from lra.core.catalogue import NO_MIXING
+from lra.core.cells import QualityCell
+from lra.core.published import Spans, spans
+from lra.core.trained_attention import TrainedAttention
+from lra.report.accuracy import ACCURACY, BITS, Column
+from lra.report.analysis import Analysis
+from lra.report.doubts import UNSEEN
+from lra.report.load.settings import QualitySetting
+from lra.report.model import Figure, Row, Section, Table, Value
+from lra.report.plots.rollout import rollout_figure
+from lra.report.rows import Key, of, reference_notes, shown
+from lra.report.words import NO_VALUE, figures, span
+
+_MOST = 6
+"""Models whose pictures are drawn."""
+_ALIKE = 2.0
+"""A published distance stands below lengths that are within this factor of its own."""
+_FAILED = "failed"
+_CAPTION = (
+    "From a query to the keys it reads, by how much it reads of them, over layers and heads; "
+    "below, percent of the length. Attention that reads all alike has a third, causal a quarter."
+)
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """Trainings of one setting whose attention was looked at."""
+
+    setting: QualitySetting
+    columns: tuple[Column, ...]
+    keys: tuple[Key, ...]
+    seen: dict[tuple[Key, str], tuple[TrainedAttention | None, ...]]
+    """By row and protocol, over seeds; None where looking failed."""
+    figures: pd.DataFrame
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """Return a section for each setting in which trained models were looked at."""
+    published, pictures = spans("lra_spans"), _pictures(analysis)
+    return [
+        present(one, published, pictures.get(one.setting, ()), is_first=place == 0)
+        for place, one in enumerate(analyse(analysis))
+    ]
+
+
+def analyse(analysis: Analysis) -> list[Looked]:
+    """Return what was seen, whole inputs and answers token by token together."""
+    evidence, frame = analysis.evidence, analysis.evidence.figures
+    # Of tokens in an order of no meaning a distance says nothing.
+    own = frame[(frame["kind"] == "quality") & (frame["order"] == "given")]
+    own = own[own["metric"].isin([ACCURACY, BITS])]
+    seen: dict[tuple[str, str], TrainedAttention | None] = {
+        id: record.attended
+        for id, record in evidence.records.items()
+        if record.attended is not None or UNSEEN in record.method
+    }
+    own = own[[id in seen for id in zip(own["origin"], own["record"], strict=True)]]
+    found = []
+    for whole in dict.fromkeys(_whole(one.setting) for one in analysis.accuracies):
+        columns = [
+            column
+            for one in analysis.accuracies
+            if _whole(one.setting) == whole
+            for column in one.columns
+            if (own["protocol"] == column.protocol).any()
+        ]
+        mine = own[own["protocol"].isin([column.protocol for column in columns])]
+        if columns:
+            keys = shown(mine)
+            places = {
+                (key, column.protocol): _seen(of(mine, key), column.protocol, seen)
+                for key in keys
+                for column in columns
+            }
+            found.append(Looked(whole, tuple(columns), tuple(keys), places, mine))
+    return found
+
+
+def _whole(setting: QualitySetting) -> QualitySetting:
+    return msgspec.structs.replace(setting, by_token=False)
+
+
+def _seen(
+    own: pd.DataFrame, protocol: str, seen: Mapping[tuple[str, str], TrainedAttention | None]
+) -> tuple[TrainedAttention | None, ...]:
+    mine = own[own["protocol"] == protocol]
+    return tuple(seen[id] for id in zip(mine["origin"], mine["record"], strict=True))
+
+
+def _pictures(analysis: Analysis) -> dict[QualitySetting, list[Figure]]:
+    found: dict[QualitySetting, list[Figure]] = {}
+    number = 0
+    settings = {
+        column.protocol: _whole(one.setting)
+        for one in analysis.accuracies
+        for column in one.columns
+    }
+    names = ["origin", "record", "protocol", "label"]
+    figures = analysis.evidence.figures
+    trained = figures[figures["kind"] == "quality"][names].drop_duplicates()
+    for origin, id, protocol, label in trained.itertuples(index=False, name=None):
+        record = analysis.evidence.records[origin, id]
+        seen, cell = record.attended, record.cell
+        if seen is not None and seen.rollouts and protocol in settings and number < _MOST:
+            assert isinstance(cell, QualityCell), "only trainings are looked at"
+            number += 1
+            title = f"{label} (reference)" if origin == "reference" else label
+            drawing = rollout_figure(title, cell, seen, number)
+            found.setdefault(settings[protocol], []).append(drawing)
+    return found
+
+
+def present(
+    one: Looked, published: Spans, pictures: Sequence[Figure], *, is_first: bool
+) -> Section:
+    """Return the distances of a setting beside published ones, and pictures."""
+    rows = [
+        key.row([_value(one.seen[key, column.protocol], column) for column in one.columns])
+        for key in one.keys
+        # Without mixing no position reads another.
+        if key.mechanism != NO_MIXING
+    ]
+    beside = [_there(published, column) for column in one.columns]
+    notes = []
+    if any(value.number is not None for value in beside):
+        rows.append(Row("LRA: Transformer", tuple(beside), group="Published"))
+        notes.append(f"LRA: {published.source}; below, the length there.")
+    examples = [attention.examples for seen in one.seen.values() for attention in seen if attention]
+    over = f"over {span(examples) or '0'} validation sequences of each seed"
+    table = Table(
+        id=f"attention-distance-{one.setting.id}",
+        title="Mean attention distance, tokens",
+        caption=f"{_CAPTION if is_first else ''} {over.capitalize()}.".strip(),
+        corner="mechanism",
+        columns=tuple(column.title for column in one.columns),
+        rows=tuple(rows),
+        notes=(*notes, *reference_notes(one.figures, one.keys)),
+    )
+    return Section(
+        topic="Trained attention",
+        level="appendix",
+        setting=", ".join(one.setting.parts),
+        tables=(table,),
+        figures=tuple(pictures),
+    )
+
+
+def _value(seen: Iterable[TrainedAttention | None], column: Column) -> Value:
+    tried = list(seen)
+    found = [one for one in tried if one is not None]
+    if not found:
+        return Value(_FAILED if tried else NO_VALUE)
+    distance = fmean(one.distance for one in found)
+    lost = len(tried) - len(found)
+    share = f"{100 * distance / column.cell.data.length:.0f}%"
+    note = f"{share}, {lost} {_FAILED}" if lost else share
+    return Value(figures(distance, most=2), note, distance)
+
+
+def _there(published: Spans, column: Column) -> Value:
+    """The published distance of a task; nothing where the length there is another."""
+    task, length = column.task, column.cell.data.length
+    there = published.lengths.get(task)
+    if there is None or max(length, there) > _ALIKE * min(length, there):
+        return Value(NO_VALUE)
+    distance = published.tasks[task]
+    return Value(f"about {distance:,}", f"of {there:,}", float(distance))
