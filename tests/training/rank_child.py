@@ -15,10 +15,8 @@ import torch.distributed as dist
 import toy
 from torch import Tensor, nn
 
-from lra.training.loop import Run, train
 from lra.training.outcome import Interrupted, Trained
 from lra.training.ranks import ALONE, Joined, Ranks
-from lra.training.setup import Training
 
 ROWS = 391
 """Cut into 13 batches, of 30 and 31 rows."""
@@ -66,15 +64,8 @@ def ends(name: str, ranks: Ranks, folder: Path) -> dict[str, object]:
         if name == "unread_weight":
             model.register_parameter("unread", nn.Parameter(torch.ones(3, dtype=torch.float64)))
         data = toy.dataset(inputs=inputs, rows=ROWS)
-        trained = train(
-            Run(
-                model,
-                Training(data, spec, seed=3),
-                device=toy.CPU,
-                checkpoint=path,
-                stop=stop,
-                ranks=ranks,
-            )
+        trained = toy.trained(
+            model, spec, data=data, seed=3, checkpoint=path, stop=stop, ranks=ranks
         )
         return model, trained
 
