@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 import torch
 import torch.nn.functional as F
 
-from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Context, Dims
 from attention_impls.dense.sdpa import Sdpa
 from attention_impls.learned._sorting import FLOOR, with_sorted, with_sorted_at_once
@@ -53,15 +51,6 @@ def test_the_sort_comes_near_doubly_stochastic_and_its_rows_are_exact() -> None:
     assert gaps[0] > gaps[1] > gaps[2] > gaps[3] and gaps[3] < 1e-3
 
 
-def test_permuting_the_sources_permutes_thesorted_by() -> None:
-    wanted = torch.randn(1, 2, 6, 6, dtype=torch.float64)
-    order = torch.randperm(6)
-    sort = sorted_by(wanted, all_real(6), 7, causal=False)
-    torch.testing.assert_close(
-        sorted_by(wanted[..., order], all_real(6), 7, causal=False), sort[..., order]
-    )
-
-
 def test_padded_blocks_neither_want_nor_are_wanted() -> None:
     wanted = torch.randn(1, 2, 5, 5, dtype=torch.float64)
     filled = torch.tensor([[True, False, True, True, False]])
@@ -72,36 +61,6 @@ def test_padded_blocks_neither_want_nor_are_wanted() -> None:
         alone = sorted_by(inner, all_real(3), 7, causal)
         torch.testing.assert_close(sort[:, :, real][..., real], alone)
         assert not bool(sort[:, :, real][..., ~filled[0]].any())
-
-
-def test_a_causal_sort_reads_earlier_blocks_alone() -> None:
-    sort = sorted_by(torch.randn(1, 2, 5, 5, dtype=torch.float64), all_real(5), 7, causal=True)
-    assert not bool(sort.triu().any()) and bool((sort.tril(-1) > 0).any())
-    torch.testing.assert_close(sort.sum(-1)[..., 1:], torch.ones(1, 2, 4, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_one_block_is_softmax_attention(causal, build, draw) -> None:
-    layer = build(("sinkhorn", {"block": 23}))
-    qkv = draw(2, 23)
-    wanted = torch.randn(2, 2, 1, 1, dtype=torch.float64)
-    found, _ = layer.attend(*qkv, Context(causal), wanted=wanted)
-    torch.testing.assert_close(found, softmax_oracle(*qkv, Context(causal))[0])
-
-
-def test_a_hard_sort_reads_the_block_it_names(build, draw) -> None:
-    """Block 0 reads 2, 1 reads 0, 2 reads 1: values from the sorted values, not from the keys."""
-    layer = build(("sinkhorn", {"block": 3}))
-    q, k, v = draw(1, 9)
-    order = [2, 0, 1]
-    wanted = torch.full((1, 2, 3, 3), -300.0, dtype=torch.float64)
-    wanted[:, :, range(3), order] = 0.0
-    found, _ = layer.attend(q, k, v, Context(), wanted=wanted)
-    for block, other in enumerate(order):
-        rows = [*range(3 * block, 3 * block + 3)]
-        read = [*rows, *range(3 * other, 3 * other + 3)]
-        expected = (q[:, :, rows] @ k[:, :, read].mT / 8**0.5).softmax(-1) @ v[:, :, read]
-        torch.testing.assert_close(found[:, :, rows], expected)
 
 
 def test_noise_is_for_training_only(build) -> None:
@@ -153,13 +112,6 @@ def test_the_arenas_sums_equal_their_oracle(build, draw, check_oracle, some_padd
         check_oracle(layer, draw(2, n), Context(key_mask_BM=some_padding(2, n)))
     with pytest.raises(UnsupportedError, match="parity"):
         layer.attend(*draw(1, 20), Context(causal=True))
-
-
-def test_hyper_parameters() -> None:
-    assert SinkhornConfig() == SinkhornConfig(64, 7, 0.75, True, "none")
-    for wrong in ({"block": 0}, {"temperature": 0.0}, {"iterations": -1}):
-        with pytest.raises(msgspec.ValidationError):
-            msgspec.convert(wrong, SinkhornConfig)
 
 
 def test_the_mix_is_made_in_the_precision_of_the_sort() -> None:
