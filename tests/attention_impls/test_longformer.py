@@ -7,36 +7,12 @@ import torch
 
 from attention_impls.contract import Context
 from attention_impls.pattern import longformer
-from attention_impls.pattern.longformer import LongformerConfig
 from lra.core.errors import UnsupportedError
-
-ONE_GLOBAL = """
-    xxxxxx
-    xxx...
-    xxxx..
-    x.xxx.
-    x..xxx
-    x...xx
-"""
-"""A window of one to either side, and the first position global."""
-
-
-def written(pattern: str) -> torch.Tensor:
-    return torch.tensor([[sign == "x" for sign in line] for line in pattern.split()])
 
 
 def support(layer, n: int, context: Context) -> torch.Tensor:
     x = torch.zeros(1, n, 12, dtype=torch.float64)
     return layer.support(n, n, context, **layer.project(x, context, None, None).extra)[0, 0]
-
-
-def test_the_pattern_against_a_mask_by_hand(build) -> None:
-    layer = build(("longformer", {"window": 2}))
-    assert torch.equal(support(layer, 6, Context()), written(ONE_GLOBAL))
-    special = torch.tensor([[False, False, True, False, False, False]])
-    found = support(layer, 6, Context(special_BN=special))
-    assert bool(found[2].all()) and bool(found[:, 2].all())
-    assert found[0].tolist() == [True, True, True, False, False, False]
 
 
 def test_global_projections_start_as_copies_and_global_rows_alone_use_them(build) -> None:
@@ -105,10 +81,6 @@ def test_the_arenas_form_refuses_global_positions(build) -> None:
     special = torch.arange(9).expand(1, -1) == 3
     with pytest.raises(UnsupportedError, match=r"longformer.*parity.*special_BN"):
         layer(torch.zeros(1, 9, 12).double(), Context(special_BN=special))
-
-
-def test_the_papers_window_is_the_default() -> None:
-    assert LongformerConfig() == LongformerConfig(window=512, leading=1, parity="none")
 
 
 def test_one_mask_serves_all_examples_where_none_is_padded(build, monkeypatch) -> None:
