@@ -196,20 +196,20 @@ def check_oracle() -> Callable[..., None]:
     return check
 
 
-class Largest(TorchDispatchMode):
-    """Remembers the most elements of any tensor that an operation returned."""
+class Watched(TorchDispatchMode):
+    """Counts operators, and remembers the most elements of any tensor that one returned."""
 
-    elements = 0
-    """Of 8 bytes."""
+    calls = elements = 0
+    """The latter of 8 bytes."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         sizes = [x.untyped_storage().nbytes() // 8 for x in tree_leaves(out) if torch.is_tensor(x)]
-        self.elements = max([self.elements, *sizes])
+        self.calls, self.elements = self.calls + 1, max([self.elements, *sizes])
         return out
 
 
 @pytest.fixture
-def largest_tensor() -> type[Largest]:
-    """Return the mode that watches, whose `elements` say how much."""
-    return Largest
+def watched() -> type[Watched]:
+    """Return the mode that watches."""
+    return Watched
