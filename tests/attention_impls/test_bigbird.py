@@ -42,21 +42,6 @@ def test_few_blocks_are_full_attention_and_one_more_is_not(n: int, build, draw) 
     assert bool(layer.support(14, 14, Context()).all())
 
 
-@pytest.mark.parametrize("folded", [False, True])
-@pytest.mark.parametrize("tile", [40, 10**6])
-def test_the_blocks_equal_the_oracle(
-    tile, folded, build, draw, check_oracle, some_padding, monkeypatch
-) -> None:
-    """Also where one example of a batch is shorter than another, and one block long."""
-    monkeypatch.setattr("attention_impls.pattern._parts.TILE", tile)
-    monkeypatch.setattr("attention_impls.pattern._parts.TILE_COST", 0)
-    monkeypatch.setattr(bigbird, "folds", lambda like: folded)
-    layer = build(("bigbird", {"block": 2, "random": 1}))
-    for n in (11, 12, 23):
-        check_oracle(layer, draw(2, n), Context())
-        check_oracle(layer, draw(2, n), Context(key_mask_BM=some_padding(2, n)))
-
-
 def test_the_arenas_random_blocks_are_among_the_first_1024_positions(build) -> None:
     """Its code draws row i of blocks of 64 from 1 ... 15; rows U - 3 and U - 2 from 1 ... 11 and
     1 ... 12; and from all blocks up to a length of 1024."""

@@ -23,12 +23,6 @@ def test_the_arenas_sets_are_strided(build, draw, check_oracle, some_padding) ->
         layer.attend(*draw(1, 20), Context(causal=True))
 
 
-def test_fewer_queries_than_keys_stand_at_their_end(build, draw, check_oracle) -> None:
-    layer = build(("block_local", {"block": 4}))
-    for n, m in ((1, 9), (5, 8), (5, 11), (3, 13)):
-        check_oracle(layer, draw(2, n, m), Context(causal=True))
-
-
 @pytest.mark.parametrize("case", ["plain", "short", "causal", "padded", "bias", "both", "dropout"])
 @torch.no_grad()
 def test_masks_are_written_out_where_the_card_says(

@@ -99,7 +99,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "temperature": 0.75,
         "noise": True,
         "parity": "none",
-    },  # fmt: skip
+    },
     "synthesizer": {"logits": "factorised", "rank": 32, "dot_product": False},
 }
 """The papers' hyper-parameters."""

@@ -49,16 +49,6 @@ def test_the_size_of_tiles_changes_nothing(
 
 
 @kernels
-@pytest.mark.parametrize(("n", "m"), [(CHUNK + 1, 3), (3, CHUNK + 1), (70, 200), (200, 70), (5, 1)])
-def test_causal_queries_and_keys_meet_at_their_ends(case, n, m, build, draw, check_oracle) -> None:
-    """More queries than keys: the first see nothing and give zero."""
-    layer, qkv = build(case), draw(2, n, m)
-    check_oracle(layer, qkv, Context(causal=True))
-    out, _ = layer.attend(*qkv, Context(causal=True))
-    assert not bool(out[:, :, : max(0, n - m)].any()) and bool(out[:, :, max(0, n - m) :].all())
-
-
-@kernels
 def test_what_a_compiler_traces_is_the_same(case, build, draw, monkeypatch) -> None:
     """Outputs and gradients: at zeros, at huge keys next to a masked one, in a row that sees none,
     and without keys."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lra.core.cards import AttentionCard, Capabilities
 from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Machine, Mechanism
 
@@ -22,3 +23,14 @@ TOY: dict[str, Any] = {
 
 def toy_cell(**changes: Any) -> EfficiencyCell:
     return EfficiencyCell(**{**TOY, "mode": "forward", "head_width": 4, "seconds": 0.0, **changes})
+
+
+def toy_card(**capabilities: Any) -> AttentionCard:
+    return AttentionCard(
+        title="toy",
+        paper="none",
+        year=2026,
+        time="O(n)",
+        memory="O(n)",
+        capabilities=Capabilities(**capabilities),
+    )

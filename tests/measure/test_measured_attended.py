@@ -52,10 +52,7 @@ def looked(net, **how):
 
 
 def test_attention_that_reads_all_alike_looks_a_third_of_the_way():
-    net = model()
-    for block in net.encoder.blocks:
-        torch.nn.init.zeros_(block.mechanism.query.weight)
-    found, n = looked(net), SIDE**2
+    found, n = looked(alike()), SIDE**2
     assert np.shape(found.distances) == (2, 2)
     assert np.ravel(found.distances) == pytest.approx(np.full(4, (n * n - 1) / (3 * n)))
     assert found.distance == pytest.approx((n * n - 1) / (3 * n))
