@@ -14,16 +14,8 @@ from lra.models.build import build_model
 
 CPU = torch.device("cpu")
 SIDE = 4
+pytestmark = pytest.mark.usefixtures("one_thread")
 AS_IS = {"rules": "fixed", "pad_to_length": False, "pictures": True}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """These models are far too small for more."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def model(mechanism="full", pooling="mean", length=SIDE**2, **config):

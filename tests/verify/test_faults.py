@@ -6,7 +6,6 @@ caught by another law, or by none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,20 +21,13 @@ from verify.faults import claims
 from verify.faults.dense import FAULTS, Dense
 from verify.faults.strangers import stranger
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 WITHOUT_A_FAULT = {"time_growth", "compiled"}
 """One reports and does not judge; the other is slow, and has its fault further down."""
 
 UNDECLARED = {claims.ExactNowhere, claims.ComesNearAtNoRate}
 """What is wrong shows before any input is tried."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """As in the kit's own processes: inputs this small are slower on several."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 class Few(Subject):
