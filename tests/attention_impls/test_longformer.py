@@ -34,7 +34,7 @@ def test_global_projections_start_as_copies_and_global_rows_alone_use_them(build
 @pytest.mark.parametrize("folded", [False, True])
 @pytest.mark.parametrize("config", [{"window": 4}, {"window": 3, "leading": 3}, {"window": 0}])
 def test_rows_with_many_or_no_global_positions_equal_the_oracle(
-    config, folded, blocks, build, some_padding, monkeypatch
+    config, folded, blocks, build, some_padding, check_reference, monkeypatch
 ) -> None:
     """Different numbers of them in one batch, some of them padded, some inside of windows."""
     monkeypatch.setattr(longformer, "folds", lambda like: folded)
@@ -46,18 +46,9 @@ def test_rows_with_many_or_no_global_positions_equal_the_oracle(
         x = torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True)
         special = torch.rand(2, n) > 0.7
         special[0] = False
-        leaves = [x, *layer.parameters()]
         for mask in (None, some_padding(2, n)):
             for chosen in (None, special):
-                context = Context(query_mask_BN=mask, special_BN=chosen)
-                found, expected = layer(x, context).y_BND, layer.reference(x, context)
-                torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
-                upstream = torch.randn_like(found)
-                pairs = (
-                    torch.autograd.grad(y, leaves, upstream, materialize_grads=True)
-                    for y in (found, expected)
-                )
-                torch.testing.assert_close(*pairs, rtol=1e-8, atol=1e-8)
+                check_reference(layer, x, Context(query_mask_BN=mask, special_BN=chosen))
 
 
 def test_the_arenas_window_is_lopsided_and_has_no_global_position(build) -> None:

@@ -36,24 +36,16 @@ def test_up_to_two_chunks_it_is_full_whatever_the_buckets(
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_tiles_equal_the_oracle(causal, build, some_padding, small_tiles, monkeypatch) -> None:
+def test_tiles_equal_the_oracle(
+    causal, build, some_padding, small_tiles, check_reference, monkeypatch
+) -> None:
     """With a gradient of their own, as on a CPU; `test_gpu_courses` has the other way."""
     monkeypatch.setattr(reformer, "LONG", 0)
     layer = build(("reformer", {"chunk": 3, "rounds": 4}))
     for n in (1, 5, 6, 16):
         x = torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True)
-        leaves = [x, *layer.parameters()]
         for mask in (None, some_padding(2, n)):
-            context = Context(causal, query_mask_BN=mask)
-            found, expected = layer(x, context).y_BND, layer.reference(x, context)
-            torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
-            upstream = torch.randn_like(found)
-            pairs = (
-                torch.autograd.grad(y, leaves, upstream, materialize_grads=True)
-                for y in (found, expected)
-            )
-            for one, other in zip(*pairs, strict=True):
-                torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)
+            check_reference(layer, x, Context(causal, query_mask_BN=mask))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +171,9 @@ def test_the_arenas_logits_by_hand(build) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 5, 6])
-def test_up_to_two_chunks_nothing_is_sorted(n, build, some_padding, monkeypatch) -> None:
+def test_up_to_two_chunks_nothing_is_sorted(
+    n, build, some_padding, check_reference, monkeypatch
+) -> None:
     """Whether hashed or not: rounds that see every pair once cancel in their mean."""
     monkeypatch.delattr(reformer, "sorted_attention")
     monkeypatch.delattr(reformer.Reformer, "buckets")
@@ -187,8 +181,4 @@ def test_up_to_two_chunks_nothing_is_sorted(n, build, some_padding, monkeypatch)
     x = torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True)
     for causal in (False, True):
         for mask in (None, some_padding(2, n)):
-            context = Context(causal, query_mask_BN=mask)
-            found, expected = layer(x, context).y_BND, layer.reference(x, context)
-            torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
-            grads = (torch.autograd.grad(y.sum(), x)[0] for y in (found, expected))
-            torch.testing.assert_close(*grads, rtol=1e-7, atol=1e-9)
+            check_reference(layer, x, Context(causal, query_mask_BN=mask))

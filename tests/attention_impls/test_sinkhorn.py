@@ -11,7 +11,6 @@ from attention_impls.dense.sdpa import Sdpa
 from attention_impls.learned._sorting import FLOOR, with_sorted, with_sorted_at_once
 from attention_impls.learned._sorting import sort as sorted_by
 from attention_impls.learned.sinkhorn import Sinkhorn, SinkhornConfig
-from lra.core.errors import UnsupportedError
 
 BOTH = pytest.mark.parametrize("join", [with_sorted, with_sorted_at_once])
 """As a CPU has it, and as a GPU does."""
@@ -103,15 +102,6 @@ def test_the_arenas_sums_by_hand(build) -> None:
     permutation = torch.randn(2, 3, 3, dtype=torch.float64).softmax(-1)
     as_run = torch.einsum("hskd,hnl->hsnd", blocks, permutation)
     torch.testing.assert_close(as_run[:, :, 1], blocks.sum(2))
-
-
-def test_the_arenas_sums_equal_their_oracle(build, draw, check_oracle, some_padding) -> None:
-    layer = build(("sinkhorn", {"block": 5, "parity": "lra2021"}))
-    for n in (1, 4, 5, 6, 20, 23):
-        check_oracle(layer, draw(2, n), Context())
-        check_oracle(layer, draw(2, n), Context(key_mask_BM=some_padding(2, n)))
-    with pytest.raises(UnsupportedError, match="parity"):
-        layer.attend(*draw(1, 20), Context(causal=True))
 
 
 def test_the_mix_is_made_in_the_precision_of_the_sort() -> None:
