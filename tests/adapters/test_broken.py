@@ -1,4 +1,4 @@
-"""What somebody's attention does wrong is a finding of the law that names it, and nothing else."""
+"""A fault of somebody's attention is a finding of the law that names it, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of mechanisms and positions build with, as fixtures that return functions."""
+"""Builders of the tests of mechanisms and positions, as fixtures that return functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to BigBird: its graph, where it is complete, what stays n-by-n free."""
+"""BigBird's own: its graph, where it is complete, and the tables of it that are kept."""
 
 from __future__ import annotations
 

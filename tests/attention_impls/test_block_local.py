@@ -1,4 +1,4 @@
-"""What is particular to blocks: their edges, the arena's strided sets, the state."""
+"""Blocks: the arena's strided sets, their masks, their state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to chunked attention: no chunk is felt, not even by dropout, none is kept."""
+"""Chunked attention's own: no chunk is felt, not even by dropout, none is kept."""
 
 from __future__ import annotations
 

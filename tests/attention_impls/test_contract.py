@@ -1,4 +1,4 @@
-"""What the contract refuses before a mechanism computes: sizes and masks that do not fit."""
+"""Refusals of the contract, before a mechanism computes: sizes and masks that do not fit."""
 
 from __future__ import annotations
 

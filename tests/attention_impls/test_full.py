@@ -1,4 +1,4 @@
-"""What is particular to the materialised reference: a case by hand, dropout, the cache."""
+"""The materialised reference's own: the type of its softmax, and its cache."""
 
 from __future__ import annotations
 

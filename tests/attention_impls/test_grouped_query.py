@@ -1,4 +1,4 @@
-"""What is particular to shared heads of keys: which head reads which group, and what is kept."""
+"""Shared heads of keys: their gradients, the cache that holds them, and where they are copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to no mixing: it returns V, under any position scheme."""
+"""No mixing: the projections that it pays for, and those it trains."""
 
 from __future__ import annotations
 

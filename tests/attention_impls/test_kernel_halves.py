@@ -32,7 +32,7 @@ KERNELS = [
     ("performer", {"parity": "lra2021"}),
 ]
 LIMITS = (0.007, 0.02, 0.02, 0.009)
-"""Of the output and of the gradients of queries, keys and values. That of a query is a small
+"""Errors of the output and of the gradients of queries, keys and values. A query's is a small
 difference of what it reads, and with it its error the largest."""
 SPLIT = 3 * PART + CHUNK + 8
 """Four heads are cut into parts, whose last is not full; so is the last chunk."""
@@ -70,7 +70,7 @@ def error(found: Tensor, wanted: Tensor) -> float:
 
 
 def errors(layer: Any, qkv: list[Tensor], context: Context) -> list[float]:
-    """Of the output and of the gradients of q, k and v."""
+    """Errors of the output and of the gradients of q, k and v."""
     exact = [x.detach().double().requires_grad_() for x in qkv]
     wanted, _ = layer.oracle(*exact, context)
     found, _ = layer.attend(*qkv, context)
@@ -312,7 +312,7 @@ def test_heads_too_wide_for_fused_attention_run_in_float32(build, draw) -> None:
 
 
 def test_a_cpu_computes_in_float32(build, inputs) -> None:
-    """What it returns for bfloat16 is what it returns for the same numbers in float32, rounded."""
+    """Its output for bfloat16 is that for the same numbers in float32, rounded."""
     for case in KERNELS:
         layer, qkv = build(case, dtype=torch.float32, qkv_width=2 * WIDTH), inputs(2, 200)
         for causal in (False, True):

@@ -49,7 +49,7 @@ AT_LEAST: dict[str, dict[str, Any]] = {
     "lstm": RECURRENT,
     "identity": {"bidirectional": True, "causal": "strict", "padding": "content", "bias": True},
 }
-"""What each mechanism was promised to do, and the floor beside them; laws prove that it does."""
+"""Claims promised of each mechanism, and of the floor beside them; laws prove them."""
 
 
 ORDER = {

@@ -1,4 +1,4 @@
-"""What is particular to linear attention, and to the kernel scans that it shares with others."""
+"""Linear attention's own, and the kernel scans that it shares with others."""
 
 from __future__ import annotations
 

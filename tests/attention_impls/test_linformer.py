@@ -1,4 +1,4 @@
-"""What is particular to the Linformer: its projections, how they are shared, what it refuses."""
+"""The Linformer's own: its projections, how they are shared, and the sources it refuses."""
 
 from __future__ import annotations
 

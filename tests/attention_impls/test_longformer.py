@@ -1,4 +1,4 @@
-"""What is particular to Longformer: its global rows and columns, and the arena's form."""
+"""Longformer's own: its global rows and columns, and the arena's form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to the LSTM: its widths, its first bias, and what its kernel is told."""
+"""The LSTM's own: its widths, its first bias, and the passes its kernel is told of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to the Nyströmformer: landmarks, the pseudo-inverse, the convolution."""
+"""The Nyströmformer's own: landmarks, the pseudo-inverse, the convolution."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ DENSE_BY_COST = [
     ("sparse_fixed", {"stride": 128, "summary": 64}),
     ("sparse_strided", {"stride": 2}),
 ]
-"""Of so many pairs at any length that dense would always cost less, but for its memory."""
+"""So many pairs at any length that dense would always cost less, but for its memory."""
 
 WAYS = {"tiles": (0, 0), "written": (2**14, 0), "dense": (2**14, 2)}
-"""What a tile costs and what dense gains, for which each way is the cheapest."""
+"""Costs of a tile and gains of dense, for which each way is the cheapest."""
 
 
 @pytest.fixture

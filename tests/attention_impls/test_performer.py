@@ -1,4 +1,4 @@
-"""What is particular to the Performer: its draws, the laws of its estimator, its scales."""
+"""The Performer's own: its draws, the laws of its estimator, its scales."""
 
 from __future__ import annotations
 

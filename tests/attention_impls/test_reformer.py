@@ -1,4 +1,4 @@
-"""What is particular to the Reformer: buckets, the ring of chunks, the position itself."""
+"""The Reformer's own: buckets, the ring of chunks, the position itself."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_long_inputs_have_about_as_many_buckets_as_the_paper(build) -> None:
 
 
 def test_the_arenas_buckets_and_chunks_are_ten_whatever_the_length(build, draw) -> None:
-    """Of 2001 positions its code makes 2010, in chunks of 201; here the last is short."""
+    """Its code makes 2010 of 2001 positions, in chunks of 201; here the last is short."""
     layer = build(("reformer", {"chunk": 64, "rounds": 1, "parity": "lra2021"}))
     for n, size in ((2001, 201), (1000, 101), (41, 5)):
         buckets = layer.buckets(torch.randn(1, 2, n, 8, dtype=torch.float64), None)

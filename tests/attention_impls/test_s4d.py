@@ -1,4 +1,4 @@
-"""What is particular to S4D: its step, its powers, its tables, its padding."""
+"""S4D's own: its step, its powers, its tables, its padding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to the Sinkhorn Transformer: the sort, its balance, what a block reads."""
+"""The Sinkhorn Transformer's own: the sort, its balance, its noise, the slots of a block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to the window: its edges, its three computations, its memory, its state."""
+"""The window's own: its three computations, its memory, its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to the fixed pattern: the arena's form, and where a summary is everything."""
+"""The fixed pattern's own: the arena's form, and summaries of everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to the strided pattern: the gradient of its parts under dropout."""
+"""The strided pattern's own: the gradient of its parts under dropout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to the Synthesizer: where its logits come from, and one softmax for all."""
+"""The Synthesizer's own: projections it lacks, first logits, and one softmax for all."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What the Sparse Transformer's two patterns share: their parts, and a step's keys, known from
-sizes alone."""
+"""The Sparse Transformer's two patterns: their parts, and a step's keys, known from sizes alone."""
 
 from __future__ import annotations
 

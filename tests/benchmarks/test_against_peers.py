@@ -45,7 +45,7 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Shape:
-    """What is put in."""
+    """The input."""
 
     length: int
     batch: int = 1
@@ -108,7 +108,7 @@ class Row:
     peer: str
     settings: dict[str, Any]
     change: Callable[[Any], None] | None = None
-    """What no setting of the peer reaches."""
+    """A change that no setting of the peer reaches."""
     output: bool = False
     """Whether the peer leaves out the output projection, so that it gets one here."""
     bar: float = 0.8

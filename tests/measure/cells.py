@@ -18,7 +18,7 @@ TOY: dict[str, Any] = {
     "length": 24,
     "heads": 2,
 }
-"""What cells of every kind that measures calls have."""
+"""Fields of cells of every kind that measures calls."""
 
 
 def toy_cell(**changes: Any) -> EfficiencyCell:

@@ -226,7 +226,7 @@ def test_the_control_is_a_product_of_the_stated_size(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("mode", ["forward", "train"])
 @pytest.mark.parametrize("name", sorted(catalogue.names("mechanism")))
 def test_attention_alone_is_that_of_the_mechanism_itself(name: str, mode: Any) -> None:
-    """What it takes beside queries, keys and values is there, and its own heads of keys are."""
+    """Arguments beside queries, keys and values are there, and its own heads of keys."""
     kind = catalogue.load(catalogue.find("mechanism", name))
     wanted = cell(level="attention", length=40, heads=4, mode=mode, batch=2)
     layer = build_layer(wanted, kind, kind.Config())

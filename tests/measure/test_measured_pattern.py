@@ -1,4 +1,4 @@
-"""What is drawn is the mechanism's own support and weights, or the layer's true dependence."""
+"""Patterns drawn: the mechanism's own support and weights, or the layer's true dependence."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def test_a_profile_has_every_figure_with_its_unit() -> None:
 
 
 def test_parts_are_seconds_a_step() -> None:
-    """Of five steps, in each of which the clock is read twice a part."""
+    """Five steps, in each of which the clock is read twice a part."""
     found = profiled().metrics
     assert [found[part_metric(part)].value for part in PARTS] == [1.0] * len(PARTS)
     assert found["step_in_parts_seconds"].value == pytest.approx((5 * 2 * len(PARTS) + 1) / 5)

@@ -33,7 +33,7 @@ SCENARIOS: dict[str, dict[str, object]] = {
     "stopped_dropping": {},
     "handed_over": {},
 }
-"""What each changes of the protocol; see `ends` for the rest."""
+"""Changes of the protocol; see `ends` for the rest."""
 STOPS = {
     "stopped": (4, 9, 6, 4, 7, 5, 8),
     "stopped_dropping": (4, 9, 6, 4, 7, 5, 8),

@@ -16,7 +16,7 @@ from lra.training.checkpoint import Best, Generators, Standing
 
 
 class Kept:
-    """What a checkpoint is made of: a model after a step, its optimiser, and where it stands."""
+    """The parts of a checkpoint: a model after a step, its optimiser, and where it stands."""
 
     def __init__(self, toy: ModuleType, path: Path) -> None:
         self.toy, self.path, self.model = toy, path, toy.model()

@@ -29,7 +29,7 @@ Ends = dict[str, dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ends, Ends, Ends]:
-    """What one process ended in, and each of two."""
+    """Ends of one process, and of each of two."""
     folder = tmp_path_factory.mktemp("ranks")
     environment = {**os.environ, "PYTHONPATH": str(Path(lra.__file__).parents[1])}
     for size in (2, 1):

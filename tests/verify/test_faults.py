@@ -27,7 +27,7 @@ WITHOUT_A_FAULT = {"time_growth", "compiled"}
 """One reports and does not judge; the other is slow, and has its fault further down."""
 
 UNDECLARED = {claims.ExactNowhere, claims.ComesNearAtNoRate}
-"""What is wrong shows before any input is tried."""
+"""Faults that show before any input is tried."""
 
 
 class Few(Subject):

@@ -190,7 +190,7 @@ def test_what_hangs_where_nothing_is_claimed_hides_no_failure() -> None:
 
 
 class Decays(Dense):
-    """What each position reads fades by rates in (0, 1), which are made with the heads."""
+    """Outputs fade by rates in (0, 1), which are made with the heads."""
 
     card = card(softmax="never")
 

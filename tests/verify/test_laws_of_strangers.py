@@ -1,4 +1,4 @@
-"""What is wrong at some lengths or places only is found where nobody says where to look."""
+"""Faults at some lengths or places only are found where nobody says where to look."""
 
 from __future__ import annotations
 
