@@ -36,8 +36,8 @@ CHANGED: dict[str, tuple[dict[str, Any], ...]] = {
 }
 """Beside the defaults and the trials: other ways that a formula takes."""
 WITHIN = {("longformer", 1): 0.01}
-"""Shares that may be missing, by mechanism and length: at one position, the sum over all that a global
-row reads has one term, which torch multiplies element by element and does not count."""
+"""Shares that may be missing, by mechanism and length: at one position, the sum over all that a
+global row reads has one term, which torch multiplies element by element and does not count."""
 
 
 def _cases() -> Iterator[Any]:
