@@ -1,4 +1,4 @@
-"""What the suite itself does grows no faster than the number of cells, by counts and not by clocks:
+"""Work of the suite itself grows no faster than the number of cells, by counts and not by clocks:
 records read and written, hashes, and lines of `lra` that run."""
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Exact, banded and no attention against PyTorch's fused kernel, forward and backward.
+"""Layers against PyTorch's fused kernel, forward and backward, and a decoding step.
 
 One layer with its projections: float32, batch 1, width 256, 4 heads of 64, 2 threads. Before each
 round the fused layer runs once, so that both meet the same machine; `extra_info` has the quartiles
 of the ratio. At 4096 the goals are 2.75 (full, 1.15 x 2.39), 0.32 (window of 128 to each side,
 1.15 x 0.28) and about 0.10 (no mixing).
 
-    python -m pytest tests/benchmarks/test_dense_attention.py --benchmark-only
+    python -m pytest tests/benchmarks/test_layers.py --benchmark-only
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from statistics import quantiles
 from time import perf_counter
 from typing import Any, cast
@@ -22,41 +22,45 @@ from torch import Tensor
 from attention_impls.contract import Context, Dims, Layer
 from lra.core.catalogue import find, load
 
+THREADS = 2
 ROUNDS = 15
-CASES = [
-    ("identity", {}, 4096),
-    ("full", {}, 4096),
-    ("sliding_window", {"left": 128, "right": 128}, 4096),
-    ("identity", {}, 8192),
-    ("sliding_window", {"left": 128, "right": 128}, 8192),
+WINDOW = {"left": 128, "right": 128}
+CASES: list[tuple[str, dict[str, Any], int, bool]] = [
+    ("identity", {}, 4096, False),
+    ("full", {}, 4096, False),
+    ("sliding_window", WINDOW, 4096, False),
+    ("linear", {}, 4096, False),
+    ("linear", {}, 4096, True),
+    ("performer", {}, 4096, False),
+    ("performer", {"kernel": "relu"}, 4096, False),
+    ("performer", {}, 4096, True),
+    ("linformer", {}, 4096, False),
+    ("linformer", {"sharing": "key-value"}, 4096, False),
+    ("identity", {}, 8192, False),
+    ("sliding_window", WINDOW, 8192, False),
 ]
+"""Mechanism, settings, length, and whether it is causal."""
+
+pytestmark = pytest.mark.usefixtures("threads")
 
 
-@pytest.fixture(autouse=True)
-def two_threads() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(threads)
-
-
-def layer(name: str, config: dict[str, int], length: int) -> Layer:
+def layer(name: str, config: dict[str, Any], length: int) -> Layer:
     mechanism = cast(type[Layer], load(find("mechanism", name)))
     dims = Dims(width=256, qkv_width=256, heads=4, max_length=length)
     torch.manual_seed(0)
     return mechanism(dims, mechanism.Config(**config))
 
 
-def training_step(module: Layer, x_BND: Tensor, upstream_BND: Tensor) -> None:
-    module(x_BND, Context()).y_BND.backward(upstream_BND)
+def training_step(module: Layer, x_BND: Tensor, upstream_BND: Tensor, causal: bool) -> None:
+    module(x_BND, Context(causal)).y_BND.backward(upstream_BND)
     x_BND.grad = None
     module.zero_grad()
 
 
 @pytest.mark.benchmark(group="layer forward and backward, ratio to sdpa")
-@pytest.mark.parametrize(("name", "config", "length"), CASES)
+@pytest.mark.parametrize(("name", "config", "length", "causal"), CASES)
 def test_layer_against_fused(
-    benchmark: Any, name: str, config: dict[str, int], length: int
+    benchmark: Any, name: str, config: dict[str, Any], length: int, causal: bool
 ) -> None:
     ours, fused = layer(name, config, length), layer("sdpa", {}, length)
     x = torch.randn(1, length, 256, requires_grad=True)
@@ -65,11 +69,11 @@ def test_layer_against_fused(
 
     def run_fused() -> None:
         started = perf_counter()
-        training_step(fused, x, upstream)
+        training_step(fused, x, upstream, causal=False)
         fused_seconds.append(perf_counter() - started)
 
     benchmark.pedantic(
-        training_step, (ours, x, upstream), setup=run_fused, rounds=ROUNDS, warmup_rounds=2
+        training_step, (ours, x, upstream, causal), setup=run_fused, rounds=ROUNDS, warmup_rounds=2
     )
     own_seconds = benchmark.stats.stats.data
     pairs = zip(own_seconds, fused_seconds[-ROUNDS:], strict=True)
