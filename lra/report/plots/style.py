@@ -102,9 +102,10 @@ class Looks:
 
     def __init__(self, variants: Iterable[tuple[str, str]] = ()) -> None:
         """Give each mechanism (name, "") and variant (name, id) its look."""
-        names = {(mechanism, "") for mechanism, _ in variants}
+        wanted = set(variants)
+        names = {(mechanism, "") for mechanism, _ in wanted}
         self._found: dict[tuple[str, str], Look] = {}
-        for key in (*sorted(names), *sorted({*variants} - names)):
+        for key in (*sorted(names), *sorted(wanted - names)):
             self._found[key] = self._free(*key)
 
     def of(self, mechanism: str, variant: str = "") -> Look:
@@ -117,7 +118,7 @@ class Looks:
             return _ANCHORS[mechanism]
         colour = self.of(mechanism).colour if variant else None
         steps = _steps(mechanism, variant, colour)
-        taken = [*self._found.values(), *_ANCHORS.values()]
+        taken = [*self._found.values()]
         return min(steps, key=lambda one: _clashes(one, taken))
 
 

@@ -1,26 +1,59 @@
-"""The table of claims: which check of a mechanism counts, and what speaks against it."""
+"""Claims of mechanisms: which check counts, what speaks against it, and who is exact attention."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from lra.report.mechanisms.capabilities import capabilities
+import msgspec
 
-from lra.core.records import Record
+from lra.core.cells import VerifyCell
+from lra.core.findings import Finding
+from lra.core.records import Failure, Record
+from lra.report.assemble import analyse
+from lra.report.checks import checks, exact_mechanisms
+from lra.report.load.select import join
+from lra.report.model import Section
 from lra.report.render import render
-from report.mechanisms.checks import check
+from lra.report.sections import capabilities
+
+from .sample import HERE, PROVENANCE, mechanism, quality
+
+
+def check(name: str, started: str, verdicts: dict[str, Any], **fields: Any) -> Record:
+    status = fields.pop("status", "ok")
+    source, method = fields.pop("source", "a"), fields.pop("method", {})
+    cell = VerifyCell(
+        versions={"verify": "m", f"mechanism/{name}": source},
+        mechanism=mechanism(name, **fields.pop("config", {})),
+        **{"machine": HERE, "torch": "2.13.0", "threads": 1, **fields},
+    )
+    return Record(
+        id=cell.id,
+        cell=cell,
+        status=status,
+        failure=None if status == "ok" else Failure(type="X", message="x"),
+        started_at=started,
+        seconds=1.0,
+        findings=tuple(Finding(law=law, verdict=verdict) for law, verdict in verdicts.items()),
+        method=method,
+        provenance=PROVENANCE,
+    )
+
+
+def sections(*records: Record) -> list[Section]:
+    return capabilities.sections(analyse(join(list(records), [])))
 
 
 def cells(*records: Record) -> dict[str, dict[str, str]]:
-    section = capabilities(records)
-    assert section is not None
+    (section,) = sections(*records)
     return {
         row.label: {
             c: x.text + f" ({x.note})" * bool(x.note)
-            for c, x in zip(t.columns, row.cells, strict=True)
+            for c, x in zip(t.columns, row.values, strict=True)
         }
         for t in section.tables
-        if t.id in ("capabilities", "peers")
+        if "capabilities" in t.id
         for row in t.rows
     }
 
@@ -68,7 +101,7 @@ def test_a_full_check_that_crashed_does_not_hide_a_short_one_after_it() -> None:
 
 
 def test_parts_of_a_check_are_no_check() -> None:
-    assert capabilities([check("x", "2026", {"causality": "held"}, laws=("causality",))]) is None
+    assert sections(check("x", "2026", {"causality": "held"}, laws=("causality",))) == []
 
 
 def test_a_claim_that_is_broken_on_one_device_is_not_hidden_by_a_check_on_another() -> None:
@@ -78,8 +111,7 @@ def test_a_claim_that_is_broken_on_one_device_is_not_hidden_by_a_check_on_anothe
     assert list(shown) == ["x on cpu", "x on cuda", "y"]
     assert shown["x on cuda"]["causal"] == "strict (claimed, broken)"
     assert shown["x on cpu"]["causal"] == "strict"
-    section = capabilities([cpu, gpu])
-    assert section is not None
+    (section,) = sections(cpu, gpu)
     assert [row.label for row in section.tables[-1].rows] == ["x on cuda"]
     # One device alone goes without saying.
     assert list(cells(gpu)) == ["x"]
@@ -91,24 +123,47 @@ def test_of_one_device_the_newest_check_counts_whatever_there_is_of_others() -> 
     assert cells(old, new)["x"]["causal"] == "strict"
 
 
-def test_peers_stand_apart_with_their_release() -> None:
-    peer = check("peer:x", "2026", {"causality": "failed"}, method={"package": "x-package 1.2"})
-    section = capabilities([peer, check("x", "2026", {"causality": "held"})])
-    assert section is not None
-    assert [t.id for t in section.tables] == ["capabilities", "peers", "broken-claims"]
-    assert [t.title for t in section.tables[:2]] == ["Claims tested", "Public packages"]
-    assert section.tables[1].rows[0].note == "x-package 1.2"
+def test_peers_stand_apart() -> None:
+    peer = check("peer:x", "2026", {"causality": "failed"})
+    (section,) = sections(peer, check("x", "2026", {"causality": "held"}))
+    ids = [table.id for table in section.tables]
+    assert ids == ["capabilities", "peer-capabilities", "broken-claims"]
 
 
-def test_the_first_table_says_what_the_words_of_all_mean() -> None:
-    ours, peer = (check(name, "2026", {"bias": "unclaimed"}) for name in ("x", "peer:x"))
-    for records in ([ours], [ours, peer], [peer]):
-        section = capabilities(records)
-        assert section is not None
-        first, *others = [" ".join(table.notes) for table in section.tables]
-        assert "no: neither claimed nor seen to hold" in first
-        assert "holds, though not claimed: it held in every case tried" in first
-        assert "padding: content" in first
-        assert not any(others)
-        assert all("counts claimed laws that held" in table.caption for table in section.tables)
-        assert "In use, what is not claimed is refused; the check tries it" in section.text[0]
+def softmax(
+    name: str, claim: str = "always", verdict: str = "held", started: str = "2026"
+) -> Record:
+    """A check whose card says how a mechanism comes to softmax attention."""
+    return check(name, started, {"exact_softmax": verdict}, method={"card": {"softmax": claim}})
+
+
+def exact(*own: Record, reference: tuple[Record, ...] = ()) -> frozenset[str]:
+    return exact_mechanisms(checks(join(list(own), list(reference))))
+
+
+def test_softmax_attention_always_by_card_and_by_check_is_exact() -> None:
+    made = [
+        softmax("full"),
+        softmax("sliding_window", "configured"),
+        softmax("synthesizer", verdict="not claimed"),
+        softmax("broken", verdict="failed"),
+        # Records of earlier versions have no card.
+        check("short", "2026", {"exact_softmax": "held"}),
+        check("odd", "2026", {"exact_softmax": "held"}, method={"card": "always"}),
+    ]
+    assert exact(*made) == {"sdpa", "full"}
+
+
+def test_the_newest_check_counts_and_one_of_some_laws_does_not() -> None:
+    assert exact(softmax("full"), softmax("full", verdict="not claimed", started="2027")) == {
+        "sdpa"
+    }
+    one = softmax("full")
+    some = msgspec.structs.replace(one.cell, laws=("exact_softmax",))
+    assert exact(msgspec.structs.replace(one, cell=some)) == {"sdpa"}
+
+
+def test_a_committed_check_tells_of_mechanisms_that_the_run_did_not_check() -> None:
+    run, committed = quality("full", "text"), (softmax("full"), softmax("chunked"))
+    assert exact(run, reference=committed) == {"sdpa", "full"}
+    assert exact(run) == {"sdpa"}

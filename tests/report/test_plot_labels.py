@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lra.report.pictures.labels import Box, beside_circles, spread
+
+from lra.report.plots.labels import Box, beside_circles, spread
 
 places = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(sorted)
 

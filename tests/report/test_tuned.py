@@ -2,11 +2,11 @@
 
 import msgspec
 import pytest
-from lra.report.protocol import protocol_table
-from lra.report.quality.tables import quality_tables
-from lra.report.quality.tuned import chosen
-from lra.report.select import join
 
+from lra.report.assemble import analyse
+from lra.report.load.select import join
+from lra.report.load.tuned import chosen
+from lra.report.sections import accuracy
 from tests.report import sample
 
 
@@ -20,12 +20,17 @@ def tried(rate, *, test, validation, seed=0, name="performer", status="ok"):
     return msgspec.structs.replace(record, id=cell.id, cell=cell, curve=curve)
 
 
+def tables(records, reference=()):
+    found = accuracy.sections(analyse(join(records, list(reference))))
+    return [section.tables[0] for section in found]
+
+
 def texts(records, reference=()):
-    (table,) = quality_tables(join(records, list(reference)))
+    (table,) = tables(records, reference)
     return {
-        line.label: (line.cells[0].text, line.cells[0].note)
-        for line in table.table.rows
-        if line.mechanism and line.cells[0].value is not None
+        row.label: (row.values[0].number, row.values[0].note)
+        for row in table.rows
+        if row.mechanism and row.values[0].number is not None
     }
 
 
@@ -35,7 +40,7 @@ def test_the_rate_that_validates_best_is_shown_not_the_one_that_tests_best():
         tried(3e-3, test=0.9, validation=0.6),
         tried(1e-2, test=0.5, validation=0.7),
     ]
-    assert texts(records) == {"performer": ("70.0", "rate 0.001, the lowest of 3")}
+    assert texts(records) == {"performer": (0.7, "rate 0.001, the lowest of 3")}
 
 
 @pytest.mark.parametrize(
@@ -52,15 +57,10 @@ def test_a_rate_at_the_end_of_those_tried_is_said_to_be(validations, note):
     assert texts(records)["performer"][1] == note
 
 
-def test_the_rates_tried_stand_in_the_protocol_and_in_the_frame():
+def test_the_rates_tried_stand_in_the_frame():
     records = [tried(rate, test=0.7, validation=rate) for rate in (3e-3, 1e-3)]
-    selection = join(records, [])
-    (table,) = quality_tables(selection)
-    (training,) = [n for n in protocol_table(table, selection).notes if n.startswith("Training")]
-    assert "learning rate the best of 0.001, 0.003" in training
-    assert {entry.rates_tried for entry in selection.entries} == {"0.001, 0.003"}
-    (matched,) = {e.rates_tried for e in join([sample.quality("sdpa", "text")], []).entries}
-    assert matched == ""
+    assert {*join(records, []).figures["rates_tried"]} == {"0.001, 0.003"}
+    assert {*join([sample.quality("sdpa", "text")], []).figures["rates_tried"]} == {""}
 
 
 def test_where_bits_are_counted_the_rate_with_the_lowest_loss_is_shown():
@@ -88,11 +88,11 @@ def test_each_mechanism_has_a_rate_of_its_own_in_one_column():
         tried(1e-3, test=0.4, validation=0.5, name="linear"),
         tried(3e-3, test=0.6, validation=0.6, name="linear"),
     ]
-    (table,) = quality_tables(join(records, []))
+    (table,) = tables(records)
     assert len(table.columns) == 1
     assert texts(records) == {
-        "performer": ("70.0", "rate 0.001, the lowest of 2"),
-        "linear": ("60.0", "rate 0.003, the highest of 2"),
+        "performer": (0.7, "rate 0.001, the lowest of 2"),
+        "linear": (0.6, "rate 0.003, the highest of 2"),
     }
 
 
@@ -102,7 +102,7 @@ def test_validations_are_averaged_over_seeds_and_a_rate_with_fewer_waits():
         *(tried(3e-3, test=0.6, validation=v, seed=s) for s, v in enumerate((0.75, 0.75))),
         tried(1e-2, test=0.99, validation=0.99),
     ]
-    assert texts(records)["performer"][0] == "60.0"
+    assert texts(records)["performer"][0] == 0.6
 
 
 def test_a_rate_that_diverged_is_the_worst():
@@ -110,15 +110,14 @@ def test_a_rate_that_diverged_is_the_worst():
         tried(1e-3, test=0.6, validation=0.55),
         tried(1e-1, test=None, validation=0.9, status="diverged"),
     ]
-    assert texts(records) == {"performer": ("60.0", "rate 0.001, the lowest of 2")}
+    assert texts(records) == {"performer": (0.6, "rate 0.001, the lowest of 2")}
 
 
 def test_tuned_and_matched_share_no_table_and_no_reference():
     matched = sample.quality("performer", "text", 0.8)
-    tables = quality_tables(join([matched, tried(1e-3, test=0.7, validation=0.8)], []))
-    assert len(tables) == 2
+    assert len(tables([matched, tried(1e-3, test=0.7, validation=0.8)])) == 2
     assert texts([tried(1e-3, test=0.7, validation=0.8)], [matched]) == {
-        "performer": ("70.0", "rate 0.001")
+        "performer": (0.7, "rate 0.001")
     }
 
 
@@ -140,8 +139,8 @@ def test_a_tuned_column_bears_no_rate_for_its_rows_have_each_their_own():
         longer(tried(3e-3, test=0.7, validation=0.8)),
         longer(tried(1e-2, test=0.7, validation=0.8, name="linear")),
     ]
-    (table,) = quality_tables(join(records, []))
-    assert [column.title for column in table.columns] == ["text (steps=300)", "text (steps=900)"]
+    (table,) = tables(records)
+    assert table.columns == ("text (steps=300)", "text (steps=900)")
 
 
 def test_the_best_validation_of_a_training_counts_and_not_its_last():
@@ -156,7 +155,7 @@ def test_the_best_validation_of_a_training_counts_and_not_its_last():
         validated(tried(1e-3, test=0.7, validation=0.0), 0.5, 0.9, 0.4),
         validated(tried(3e-3, test=0.6, validation=0.0), 0.6, 0.7, 0.8),
     ]
-    assert texts(records) == {"performer": ("70.0", "rate 0.001, the lowest of 2")}
+    assert texts(records) == {"performer": (0.7, "rate 0.001, the lowest of 2")}
 
 
 def test_settings_of_a_mechanism_have_a_search_each():
@@ -168,8 +167,8 @@ def test_settings_of_a_mechanism_have_a_search_each():
         tried(3e-3, test=0.4, validation=0.7, name=many),
     ]
     assert texts(records) == {
-        "performer (features=32)": ("70.0", "rate 0.001, the lowest of 2"),
-        "performer (features=64)": ("40.0", "rate 0.003, the highest of 2"),
+        "performer (features=32)": (0.7, "rate 0.001, the lowest of 2"),
+        "performer (features=64)": (0.4, "rate 0.003, the highest of 2"),
     }
 
 
@@ -186,8 +185,8 @@ def test_a_reference_is_searched_by_itself_and_says_its_rates():
     ]
     assert rates == [("run", 1e-2, (1e-2,)), ("reference", 1e-3, (1e-3, 3e-3, 1e-2))]
     assert texts([tried(1e-2, test=0.6, validation=0.7)], reference) == {
-        "performer": ("60.0", "rate 0.01"),
-        "sdpa": ("70.0", "rate 0.001, the lowest of 3"),
+        "performer": (0.6, "rate 0.01"),
+        "sdpa": (0.7, "rate 0.001, the lowest of 3"),
     }
 
 
@@ -200,4 +199,4 @@ def test_rates_of_older_sources_are_not_among_those_tried():
         older(tried(1e-2, test=0.9, validation=0.99)),
         tried(1e-3, test=0.7, validation=0.8),
     ]
-    assert texts(records) == {"performer": ("70.0", "rate 0.001")}
+    assert texts(records) == {"performer": (0.7, "rate 0.001")}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import msgspec
-from lra.report.answer.sentences import caveats
-from lra.report.costs.disturbed import SIGNS, disturbed
-from lra.report.costs.tables import efficiency_tables
-from lra.report.select import join
 
 from lra.core.records import Metric, Record
-from report.sample import THERE, efficiency, quality
+from lra.report.assemble import analyse
+from lra.report.load.disturbed import disturbed
+from lra.report.load.select import Evidence, join
+from lra.report.sections.caveats import caveats
+
+from .sample import THERE, efficiency, quality
 
 
 def slowed(record: Record, before: float, after: float) -> Record:
@@ -53,17 +54,23 @@ def test_half_of_the_cells_disturbed_leaves_the_usual_control_where_it_is() -> N
     assert disturbed([*many, *QUIET[3:]]) == {record.id for record in many}
 
 
-def test_a_disturbed_time_is_marked_and_never_bold_and_its_memory_counts() -> None:
-    selection = join([*QUIET, BUSY], [])
-    tables = efficiency_tables(selection)[0]
-    row = tables.latency["forward"].row("performer", "run")
-    assert row is not None
-    assert row.cells[0].busy and row.cells[0].note.startswith("!")
-    assert not any(r.cells[0].strong for r in tables.latency["forward"].rows)
-    assert any(note.startswith("!: ") for note in tables.latency["forward"].notes)
-    room = tables.memory["forward"].row("performer", "run")
-    assert room is not None and not room.cells[0].busy
-    assert any("busy during 1 of 7 timings" in text for text in caveats(selection, []))
+def places(evidence: Evidence, metric: str) -> dict[tuple[str, int], dict[str, object]]:
+    """The pooled costs of one metric, by mechanism and length."""
+    pooled = analyse(evidence).costs.pooled
+    own = pooled[pooled["metric"] == metric].to_dict("records")
+    return {(row["mechanism"], row["length"]): row for row in own}  # type: ignore[misc]
+
+
+def counted(evidence: Evidence) -> list[str]:
+    return [text for text in caveats(analyse(evidence)) if "busy" in text]
+
+
+def test_a_disturbed_time_is_marked_and_its_memory_counts() -> None:
+    evidence = join([*QUIET, BUSY], [])
+    assert places(evidence, "latency")["performer", 512]["disturbed"]
+    assert places(evidence, "latency")["performer", 512]["ratio_disturbed"]
+    (sentence,) = counted(evidence)
+    assert "1 of 7 timings" in sentence
 
 
 def test_a_timing_that_heat_held_down_is_marked_and_the_signs_say_so() -> None:
@@ -75,7 +82,6 @@ def test_a_timing_that_heat_held_down_is_marked_and_the_signs_say_so() -> None:
     trained = with_words(quality("sdpa", "text"), "temperature")
     assert disturbed([hot, cool, trained, *QUIET[2:]]) == {hot.id}
     assert disturbed([with_words(BUSY), *QUIET]) == {BUSY.id}
-    assert "1.5" in SIGNS and "heat" in SIGNS
     # At full load a board works at its power cap.
     assert disturbed([with_words(QUIET[0], "power cap"), *QUIET[1:]]) == set()
     both = with_words(QUIET[0], "power cap", "hardware slowdown")
@@ -85,11 +91,10 @@ def test_a_timing_that_heat_held_down_is_marked_and_the_signs_say_so() -> None:
 def test_a_busy_process_that_failed_marks_no_figure_of_the_others() -> None:
     failed = efficiency("performer", 512, replicate=1)
     failed = msgspec.structs.replace(slowed(failed, 13e-3, 16e-3), status="timeout")
-    selection = join([*QUIET, efficiency("performer", 512), failed], [])
-    assert ("run", failed.id) in selection.busy
-    row = efficiency_tables(selection)[0].latency["forward"].row("performer", "run")
-    assert row is not None and row.cells[0].text == "10.0"
-    assert row.cells[0].note.endswith("1 of 2; timeout")
+    evidence = join([*QUIET, efficiency("performer", 512), failed], [])
+    assert ("run", failed.id) in evidence.busy
+    place = places(evidence, "latency")["performer", 512]
+    assert not place["disturbed"] and (place["processes"], place["asked"]) == (1, 2)
 
 
 def test_only_timings_that_have_a_time_are_counted() -> None:
@@ -98,8 +103,8 @@ def test_only_timings_that_have_a_time_are_counted() -> None:
     skipped = efficiency("performer", 2048, status="skipped")
     selection = join([*QUIET, ended, cut, skipped], [])
     assert ("run", cut.id) in selection.busy
-    (sentence,) = (s for s in caveats(selection, []) if "busy" in s)
-    assert "during 1 of 7 timings" in sentence
+    (sentence,) = counted(selection)
+    assert "1 of 7 timings" in sentence
 
 
 def test_a_quiet_reference_twin_hides_nothing() -> None:
@@ -109,10 +114,11 @@ def test_a_quiet_reference_twin_hides_nothing() -> None:
                            ("control_before", "control_after")}})  # fmt: skip
     selection = join([*QUIET, BUSY], [*QUIET, quiet])
     assert selection.busy == {("run", BUSY.id)}
-    told = {e.record: e.disturbed for e in selection.entries if e.origin == "run"}
+    own = selection.figures[selection.figures["origin"] == "run"]
+    told = dict(zip(own["record"], own["disturbed"], strict=True))
     assert told == {record.id: record.id == BUSY.id for record in [*QUIET, BUSY]}
-    (sentence,) = (s for s in caveats(selection, []) if "busy" in s)
-    assert "during 1 of 7 timings" in sentence
+    (sentence,) = counted(selection)
+    assert "1 of 7 timings" in sentence
 
 
 def test_a_machine_of_the_reference_s_class_may_be_slower_throughout_but_not_far() -> None:
@@ -132,9 +138,7 @@ def test_what_is_reported_is_what_rerun_disturbed_finds() -> None:
 
 def test_a_disturbed_anchor_marks_every_ratio_to_it() -> None:
     busy = slowed(efficiency("sdpa", 512), 13e-3, 13e-3)
-    tables = efficiency_tables(join([*(r for r in QUIET if r.id != busy.id), busy], []))[0]
-    row = tables.latency["forward"].row("linear", "run")
-    assert row is not None
-    assert row.cells[0].note.startswith("!") and not row.cells[0].busy
-    assert [cell.ratio_busy for cell in row.cells] == [True, False, False]
-    assert not row.cells[1].note.startswith("!")
+    found = places(join([*(r for r in QUIET if r.id != busy.id), busy], []), "latency")
+    assert not found["linear", 512]["disturbed"]
+    marked = [found["linear", n]["ratio_disturbed"] for n in (512, 1024, 2048)]
+    assert marked == [True, False, False]
