@@ -159,6 +159,7 @@ def _of_this_machine(folder: Path, device: Device | None) -> Baselines:
 
 def _calibrate(device: Device, *, quiet: bool) -> dict[str, Noise]:
     """Time one build against itself, in pairs, and return by cell how its times repeat."""
+    from lra.changes.words import line_name
     from lra.cli.echo import on_stderr
     from lra.cli.times import Times
     from lra.engine.gate.baselines import Noise
@@ -167,7 +168,7 @@ def _calibrate(device: Device, *, quiet: bool) -> dict[str, Noise]:
 
     changes = Times((HERE, HERE), device, None, {}, on_stderr(quiet=quiet)).changes(CALIBRATED)
     return {
-        line.name: Noise(
+        line_name(line): Noise(
             round(spread, 4), round(calibrated_margin(line.change), 4), line.change.pairs
         )
         for line in changes.lines

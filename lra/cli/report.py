@@ -93,6 +93,7 @@ def render_store(
 
     Raises `ReportTakenError` where the default has the report of another store of that name.
     """
+    from lra.changes.comparison_report import comparison_markdown, comparison_section
     from lra.report.render import render
 
     name = store.path.resolve().name
@@ -107,7 +108,13 @@ def render_store(
         )
     with _without_collection():
         rendered = render(
-            store.records(), reference(), folder, title=name, assumed=assumed, changes=changes
+            store.records(),
+            reference(),
+            folder,
+            title=name,
+            assumed=assumed,
+            first=comparison_section(changes) if changes else None,
+            files={"compare.md": comparison_markdown(changes)} if changes else {},
         )
     if out is None or mark.is_file():
         mark.write_text(_relative_place(folder, store), encoding="utf-8")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lra.report.words import STATUS, count
+from lra.report.words import count
 from lra.verdict.baseline import Judgement, Outcome
 from lra.verdict.change import TIME_MARGIN
 from lra.verdict.slowdown import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lra.core.cells import Device
     from lra.engine.gate.baselines import Noise
     from lra.engine.gate.interleave import Sides
-    from lra.report.select import Selection
+    from lra.report.load.select import Evidence
 
 SUITE = Path(__file__).resolve().parents[1] / "suites" / "check_time.toml"
 
@@ -61,7 +61,7 @@ class Times:
         suspects = [line for line in first.lines if self._suspect(line)]
         again: dict[str, Line] = {}
         if suspects:
-            names = sorted({line.label for line in suspects})
+            names = sorted({line.after.row.mechanism for line in suspects})
             self.told(f"{', '.join(names)}: slower, or ended otherwise; timed once more")
             again = {_place(line): line for line in self.changes(names).lines}
         found = [self._judged(line, again.get(_place(line))) for line in first.lines]
@@ -104,7 +104,7 @@ class Times:
 
         one, other = _both(folder)
         names = (self.sides[0].name, self.sides[1].name)
-        return between_stores(one.entries, other.entries, (one.busy, other.busy), names)
+        return between_stores(one, other, names)
 
     def _more(self, found: Changes) -> dict[str, int]:
         """How many pairs mechanisms need that need more than they had, by their noisiest cell."""
@@ -113,12 +113,15 @@ class Times:
             spread = log_deviation(line.change) if line.quantity.name == "time" else None
             if spread is not None:
                 pairs = pairs_needed(spread, self.allowed(line))
-                wanted[line.label] = max(pairs, wanted.get(line.label, PAIRS))
+                name = line.after.row.mechanism
+                wanted[name] = max(pairs, wanted.get(name, PAIRS))
         return {name: pairs for name, pairs in wanted.items() if pairs > PAIRS}
 
     def allowed(self, line: Line) -> float:
         """Return the slowdown, as a share, that this machine cannot tell from noise."""
-        known = self.noise.get(line.name)
+        from lra.changes.words import line_name
+
+        known = self.noise.get(line_name(line))
         alike = [known] if known else self.noise.values()
         # With fewer pairs than the noise was measured on, chance alone reaches further.
         pairs = max(2, line.change.pairs)
@@ -130,14 +133,15 @@ class Times:
         return is_slower(line.change, self.allowed(line))
 
     def _judged(self, line: Line, again: Line | None) -> Judgement:
+        from lra.changes.words import change_words, line_cell, line_label, reason_words
+
         outcome: Outcome = "held"
-        why = line.told
+        why = change_words(line.change)
         if line.change.verdict == "incomparable":
-            given_up = line.after == STATUS["unsupported"]
-            outcome, why = "regression" if given_up else "inconclusive", line.why
+            outcome, why = "regression" if line.gives_up else "inconclusive", reason_words(line)
         elif line.change.verdict == "ambiguous" and line.change.low is None:
             single = f"{why}, of a single pair of processes that can be used"
-            outcome, why = "inconclusive", line.why or single
+            outcome, why = "inconclusive", reason_words(line) or single
         elif self._suspect(line):
             if again is None or again.change.verdict == "incomparable":
                 outcome, why = "inconclusive", f"{_told(line)}, and could not be timed again"
@@ -148,7 +152,7 @@ class Times:
             outcome = "improvement"
         elif line.quantity.name != "time" and line.change.verdict == "better":
             outcome, why = "improvement", _told(line)
-        return Judgement(line.label, line.cell, line.quantity.name, outcome, why)
+        return Judgement(line_label(line), line_cell(line), line.quantity.name, outcome, why)
 
     def _could_see(self, lines: Sequence[Line]) -> list[str]:
         from lra.report.words import percent, span
@@ -170,27 +174,29 @@ class Times:
         ]
 
 
-def _both(folder: Path) -> list[Selection]:
+def _both(folder: Path) -> list[Evidence]:
     """What the two builds gave."""
     from lra.engine.gate.interleave import stores_of
-    from lra.report.select import join
+    from lra.report.load.select import join
 
     return [join(store.records(), []) for store in stores_of(folder)]
 
 
 def _asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
     """Mechanism and place of every cell that either build was asked for, and its words."""
-    from lra.changes.compare import cell_words, place
+    from lra.changes.measurements import measurements
+    from lra.changes.words import cell_words
 
-    entries = (e for side in _both(folder) for e in side.entries if e.mechanism)
-    return {(e.label, place(e)): cell_words(e) for e in entries}
+    found = (one for side in _both(folder) for one in measurements(side))
+    return {(one.row.mechanism, one.place): cell_words(one) for one in found}
 
 
 def _untimed(
     mechanisms: Sequence[str], asked: Mapping[tuple[str, tuple[Any, ...]], str], found: Changes
 ) -> list[Judgement]:
     """What no process of both builds tells of, as where the machine was busy all along."""
-    timed = {(line.label, line.place) for line in found.lines if line.quantity.name == "time"}
+    sides = (line.after for line in found.lines if line.quantity.name == "time")
+    timed = {(one.row.mechanism, one.place) for one in sides}
     cells = {one: words for one, words in asked.items() if one[0] in mechanisms}
     missing = [(one[0], words) for one, words in cells.items() if one not in timed]
     missing += [(name, "") for name in mechanisms if name not in {one[0] for one in cells}]
@@ -199,8 +205,12 @@ def _untimed(
 
 
 def _place(line: Line) -> str:
-    return f"{line.name} {line.quantity.name}"
+    from lra.changes.words import line_name
+
+    return f"{line_name(line)} {line.quantity.name}"
 
 
 def _told(line: Line) -> str:
-    return line.why or line.told or f"{line.before} to {line.after}"
+    from lra.changes.words import change_words, reason_words, side_words
+
+    return reason_words(line) or change_words(line.change) or " to ".join(side_words(line))

@@ -13,7 +13,7 @@ import msgspec
 from lra.core.errors import OURS
 from lra.core.escape import escape_controls
 from lra.core.protocol import Machine
-from lra.core.records import FAILED, Failure, Status
+from lra.core.records import Failure, Status
 
 STATUS: dict[Status, str] = {
     "ok": "ok",
@@ -189,14 +189,6 @@ def ending(status: Status, failure: Failure | None) -> str:
     if failure is not None and status in ("crash", "error") and failure.type not in OURS:
         return f"{STATUS[status]} ({escape_controls(failure.type)})"
     return STATUS[status]
-
-
-def is_failure(word: str) -> bool:
-    """Whether what stands where a figure is missing is a failure: not that a mechanism cannot do
-    what was asked, nor that the figure could not be had."""
-    kind = re.split(r"[ :]", word, maxsplit=1)[0]
-    pruned = f"{STATUS['skipped']}: {_WHY['Pruned']}"
-    return word == pruned or kind in {STATUS[status] for status in FAILED}
 
 
 def machine_words(machine: Machine) -> str:
