@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from report.sample import efficiency, quality
+
 from lra.changes.compare import Changes, Line, between_mechanisms, between_stores
 from lra.core.records import Record
 from lra.report.load.select import join
-from report.sample import efficiency, quality
 
 
 def timed(*seconds: float, name: Any = "performer", length: int = 512, **more: Any) -> list[Record]:

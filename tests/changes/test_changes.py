@@ -6,12 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from changes.sides import compared, mechanisms, only, timed, trained
-from lra.changes.compare import Line
-from lra.changes.words import change_words, line_cell, reason_words, side_words, verdict_words
-from lra.core.protocol import Machine
-from lra.core.records import Record, decode, encode
 from report.sample import (
     HERE,
     MODEL,
@@ -22,6 +16,12 @@ from report.sample import (
     mechanism,
     with_metrics,
 )
+
+from changes.sides import compared, mechanisms, only, timed, trained
+from lra.changes.compare import Line
+from lra.changes.words import change_words, line_cell, reason_words, side_words, verdict_words
+from lra.core.protocol import Machine
+from lra.core.records import Record, decode, encode
 
 OTHER = Machine(processor="Other CPU 2", cores=2)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from report.sample import mechanism, with_metrics
+
 from changes.sides import compared, mechanisms, timed
 from lra.changes.comparison_report import (
     changed_table,
@@ -10,7 +12,6 @@ from lra.changes.comparison_report import (
     full_tables,
     sentences,
 )
-from report.sample import mechanism, with_metrics
 
 OLD = [*timed(0.01, 0.01), *timed(0.01, 0.01, length=1024), *timed(0.01, 0.01, length=2048)]
 

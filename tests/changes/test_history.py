@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from report.sample import edited, efficiency, quality, with_metrics
 
 from lra.changes.history import History, read
 from lra.changes.history_report import checked, notes, sentences, steps_table
@@ -17,7 +18,6 @@ from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.core.records import Record, encode
 from lra.report.words import TIMES
-from report.sample import edited, efficiency, quality, with_metrics
 
 FIRST = date(2026, 10, 1)
 OTHER = Machine(processor="Other CPU 2", cores=2)
