@@ -132,18 +132,18 @@ def _child(parent: ElementTree.Element, tag: str, **attributes: str) -> ElementT
 
 
 def _table(outcome: Outcome, found: Sequence[Judgement]) -> Table:
+    rows = []
+    for one in found:
+        mechanism, *texts = map(
+            escape_controls, (one.mechanism or "all", one.cell, one.figure, one.why)
+        )
+        rows.append(Row(mechanism, tuple(map(Value, texts))))
     return Table(
         id=f"check-{outcome}",
         title=_TITLES[outcome][0],
         caption="",
         corner="mechanism",
         columns=("cell", "figure", "why"),
-        rows=tuple(
-            Row(
-                escape_controls(one.mechanism or "all"),
-                tuple(Value(escape_controls(text)) for text in (one.cell, one.figure, one.why)),
-            )
-            for one in found
-        ),
+        rows=tuple(rows),
         numeric=False,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -53,12 +53,6 @@ class Line(msgspec.Struct, frozen=True):
     def has_ended(self) -> bool:
         """Whether it fails on one side and not on the other."""
         return self.change.verdict in ("worse", "better") and bool(self.lost or self.won)
-
-    @property
-    def gives_up(self) -> bool:
-        """Whether nothing of the other side is supported any more."""
-        statuses = {one.status for one in self.after.endings.values()}
-        return not self.after.values and statuses == {"unsupported"}
 
     @property
     def size(self) -> float:
@@ -160,19 +154,13 @@ def _paired(
     loose = (*ASKED, *(["mechanism"] if same_mechanism else []))
     pairs, rest = [], list(sides)
     for names in (strict, loose):
-        before, after = (_grouped(side, names) for side in rest)
-        met = {key for key in before if len(before[key]) == len(after.get(key, ())) == 1}
-        pairs += [(before[key][0], after[key][0]) for key in before if key in met]
+        numbers = [Counter(one.key(names) for one in side) for side in rest]
+        met = {key for key, number in numbers[0].items() if number == numbers[1][key] == 1}
+        found = [{one.key(names): one for one in side} for side in rest]
+        pairs += [(found[0][key], found[1][key]) for key in met]
         rest = [[one for one in side if one.key(names) not in met] for side in rest]
     order = {id(one): place for place, one in enumerate(sides[1])}
     return sorted(pairs, key=lambda pair: order[id(pair[1])])
-
-
-def _grouped(side: Iterable[Measurement], names: Sequence[str]) -> dict[Key, list[Measurement]]:
-    found: dict[Key, list[Measurement]] = defaultdict(list)
-    for one in side:
-        found[one.key(names)].append(one)
-    return found
 
 
 def _judged(line: Line) -> Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from pathlib import Path
 
@@ -35,21 +36,23 @@ class History(msgspec.Struct, frozen=True, dict=True):
     """Of each figure that has several series the conditions that differ."""
 
     @cached_property
+    def dates(self) -> list[str]:
+        """The nights as dates, with the time where a date has several."""
+        started = [night.started for night in self.nights]
+        days = Counter(one[:10] for one in started)
+        return [one[:10] if days[one[:10]] == 1 else one[:16].replace("T", " ") for one in started]
+
+    @cached_property
     def events(self) -> tuple[Event, ...]:
         """Cells that fail, then every step, the newest first, then the largest."""
-        steps = [
-            (step, Event(one, one.verdict(step), step, step in one.recent))
-            for one in self.series
-            for step in one.course.steps
-        ]
+        steps = [(step, one) for one in self.series for step in one.course.steps]
         steps.sort(key=lambda found: (-found[0].at, -found[0].size))
         # In so many nights it is told, and after more it is old.
         told = range(SHORTEST_LEVEL, SHORTEST_LEVEL + RECENT)
-        failing = [
-            Event(one, "worse", None, recent=True) for one in self._failing if one.failing in told
-        ]
+        found = [Event(one, "worse", None, True) for one in self._failing if one.failing in told]
+        found += [Event(one, one.verdict(step), step, step in one.recent) for step, one in steps]
         # Of the seeds that both levels have: another number of them may be all that changed.
-        return (*failing, *(event for _, event in steps if event.verdict != "same"))
+        return tuple(one for one in found if one.verdict != "same")
 
     @property
     def is_conclusive(self) -> bool:

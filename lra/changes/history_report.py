@@ -19,7 +19,7 @@ from lra.changes.nights import Point
 from lra.changes.series import RECENT, Series
 from lra.changes.words import cell_words, ending_words
 from lra.report.model import Row, Table, Value
-from lra.report.words import TIMES, count, figures, listing, percent, quantity, span
+from lra.report.words import TIMES, count, figures, listing, listing_of, percent, quantity, span
 from lra.verdict.baseline import Judgement, Outcome
 from lra.verdict.change import Verdict
 from lra.verdict.steps import SHORTEST_LEVEL, Step
@@ -35,8 +35,8 @@ def sentences(history: History) -> list[str]:
     news = [*history.news("worse"), *history.news("better")]
     place = f"{count(len(history.nights), 'night')}, {count(len(history.series), 'figure')}"
     if news:
-        steps = "; ".join(_event_words(one, history) for one in news[:_SHOWN])
-        first = f"{count(len(news), 'step')}: {steps}{_more(news)}."
+        steps = _first([_event_words(one, history) for one in news])
+        first = f"{count(len(news), 'step')}: {steps}."
     elif history.is_conclusive:
         first = f"No step first told within the last {RECENT} nights ({place})."
     else:
@@ -46,20 +46,17 @@ def sentences(history: History) -> list[str]:
     return [first, *_in_common(history), *_rest(history), *notes(history)]
 
 
-def steps_table(history: History) -> Table | None:
-    """Return all steps as a table; None where there is none."""
-    nights = count(len(history.nights), "night")
-    rows = tuple(_row(one, history) for one in history.events)
-    table = Table(
+def steps_table(history: History) -> Table:
+    """Return all steps as a table."""
+    return Table(
         id="history",
         title="Steps over the nights",
-        caption=f"{nights} since {_dates(history)[0]}, newest first.",
+        caption="",
         corner="cell",
         columns=("figure", "step", "when", "before", "after", "commits", "verdict"),
-        rows=rows,
+        rows=tuple(_row(one, history) for one in history.events),
         numeric=False,
     )
-    return table if rows else None
 
 
 def checked(history: History) -> Checked:
@@ -77,13 +74,6 @@ def checked(history: History) -> Checked:
     return Checked(tuple(judged), tuple(sentences(history)))
 
 
-def _dates(history: History) -> list[str]:
-    """The nights as dates, with the time where a date has several."""
-    started = [night.started for night in history.nights]
-    days = Counter(one[:10] for one in started)
-    return [one[:10] if days[one[:10]] == 1 else one[:16].replace("T", " ") for one in started]
-
-
 def _name(series: Series) -> str:
     """Mechanism and cell."""
     return f"{series.last.row.label} {cell_words(series.last.measurement)}".strip()
@@ -93,7 +83,7 @@ def _event_words(one: Event, history: History) -> str:
     """`linear train 2048 is 12 % slower since 2026-11-03 (commit abc1234)`."""
     series = one.series
     if one.step is None:
-        since = _dates(history)[series.failing_since]
+        since = history.dates[series.failing_since]
         return f"{_name(series)}: {_failure(series.last)} since {since}"
     # Slower and less accurate need no name.
     plain = series.last.row.metric in ("latency", "test_accuracy")
@@ -111,7 +101,7 @@ def _failure(point: Point) -> str:
 
 def _level(series: Series, level: float) -> str:
     """A level in its unit, times over the control: `3.1 x control`."""
-    if series.is_share:
+    if series.quantity.is_share:
         return f"{percent(level)} %"
     value = math.exp(level)
     if series.quantity.controlled:
@@ -122,8 +112,8 @@ def _level(series: Series, level: float) -> str:
 def _size(series: Series, difference: float) -> str:
     """A difference of levels: `12 % slower`, `3.1 points less accurate`."""
     own = series.quantity
-    word = own.worse if (difference > 0) != series.is_share else own.better
-    if series.is_share:
+    word = own.worse if (difference > 0) != series.quantity.is_share else own.better
+    if series.quantity.is_share:
         return f"{abs(100 * difference):.1f} points {word}"
     share = abs(math.expm1(difference))
     if share < 1:
@@ -132,10 +122,8 @@ def _size(series: Series, difference: float) -> str:
 
 
 def _when(step: Step, history: History) -> str:
-    nights = _dates(history)
-    if step.earliest == step.latest:
-        return nights[step.at]
-    return f"{nights[step.at]} ({nights[step.earliest]} to {nights[step.latest]})"
+    at, earliest, latest = (history.dates[n] for n in (step.at, step.earliest, step.latest))
+    return at if earliest == latest else f"{at} ({earliest} to {latest})"
 
 
 def _cause(series: Series, step: Step) -> str:
@@ -150,10 +138,13 @@ def _cause(series: Series, step: Step) -> str:
 def _in_common(history: History) -> list[str]:
     """Many cells that change at once have the machine in common, or their control."""
     timed = sum(one.quantity.controlled for one in history.series)
-    events = [one for one in history.events if one.recent and one.series.quantity.controlled]
-    nights = Counter((one.step.at, one.verdict) for one in events if one.step)
+    nights = Counter(
+        (one.step.at, one.verdict)
+        for one in history.events
+        if one.step and one.recent and one.series.quantity.controlled
+    )
     return [
-        f"{number} of {timed} times are {verdict} since one night, {_dates(history)[night]}: look "
+        f"{number} of {timed} times are {verdict} since one night, {history.dates[night]}: look "
         "at the machine and the control first."
         for (night, verdict), number in sorted(nights.items())
         if number >= max(_TOGETHER, timed / 2)
@@ -162,41 +153,37 @@ def _in_common(history: History) -> list[str]:
 
 def _rest(history: History) -> list[str]:
     found = []
-    if unclear := history.news("ambiguous"):
-        names = listing([_name(one.series) for one in unclear[:_SHOWN]])
-        others = " and others" if len(unclear) > _SHOWN else ""
-        found.append(f"Changed, and with these seeds not told from luck: {names}{others}.")
-    if off := history.outliers:
-        found.append(f"Not yet certain: {'; '.join(map(_off, off[:_SHOWN]))}{_more(off)}.")
+    if unclear := [_name(one.series) for one in history.news("ambiguous")]:
+        found.append(f"Changed, and with these seeds not told from luck: {_first(unclear)}.")
+    if off := [_off(one) for one in history.outliers]:
+        found.append(f"Not yet certain: {_first(off)}.")
     old = sum(not one.recent for one in history.events)
     return found + ([f"{count(old, 'older step')} in the table."] if old else [])
 
 
 def _off(series: Series) -> str:
     """How the last nights of a series lie off its level."""
+    nights = count(series.failing or series.course.outliers, "night")
     if series.failing:
-        nights = count(series.failing, "night")
         return f"{_name(series)}: {_failure(series.last)} in {nights}"
-    nights = count(series.course.outliers, "night")
     return f"{_name(series)}, {series.quantity.name} off its level in {nights}"
 
 
-def _more(items: Sequence[object]) -> str:
-    return f"; {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+def _first(parts: Sequence[str]) -> str:
+    """The first of several parts, and how many are left."""
+    more = [f"{len(parts) - _SHOWN} more"] if len(parts) > _SHOWN else []
+    return "; ".join([*parts[:_SHOWN], *more])
 
 
 def notes(history: History) -> list[str]:
     """Return what is missing or could not be read."""
     found = [f"No night in {name}: {reason}." for name, reason in history.unread.items()]
-    for night in history.nights:
-        if night.left_out:
-            records, more = (
-                count(len(night.left_out), "record"),
-                "; ..." * (len(night.left_out) > 1),
-            )
-            found.append(
-                f"Of the night {night.name} {records} left out: {night.left_out[0]}{more}."
-            )
+    found += [
+        f"Of the night {one.name} {count(len(one.left_out), 'record')} left out: "
+        f"{one.left_out[0]}{'; ...' if len(one.left_out) > 1 else ''}."
+        for one in history.nights
+        if one.left_out
+    ]
     if missing := _days_missing(sorted({night.started[:10] for night in history.nights})):
         found.append(f"No night of {listing(missing)}.")
     unused = Counter(p.left_out for one in history.series for p in one.points if p and p.left_out)
@@ -204,11 +191,15 @@ def notes(history: History) -> list[str]:
         f"{count(number, 'figure')} of a night left out: {why}."
         for why, number in sorted(unused.items())
     ]
-    found += _absent(history)
-    for names, number in sorted(Counter(history.eras).items()):
-        why = listing([CONDITIONS[name] for name in names])
-        found.append(f"{count(number, 'figure')} with several series: {why}.")
-    return found
+    return [
+        *found,
+        *_absent(history),
+        *(
+            f"{count(number, 'figure')} with several series: "
+            f"{listing([CONDITIONS[name] for name in names])}."
+            for names, number in sorted(Counter(history.eras).items())
+        ),
+    ]
 
 
 def _days_missing(days: Sequence[str]) -> list[str]:
@@ -224,45 +215,36 @@ def _days_missing(days: Sequence[str]) -> list[str]:
 def _absent(history: History) -> list[str]:
     """Figures that nights lack, whatever their conditions, and those that have ended."""
     present: dict[Key, set[int]] = defaultdict(set)
-    names, nights = {}, _dates(history)
+    names, dates = {}, history.dates
     for one in history.series:
         names[one.key] = f"{_name(one)} {one.quantity.name}"
         present[one.key] |= {n for n, p in enumerate(one.points) if p is not None}
-    lacking: dict[tuple[int, ...], list[Key]] = defaultdict(list)
+    lacking: dict[str, list[Key]] = defaultdict(list)
     ended = []
     for key, own in present.items():
-        goes_on = max(own) >= len(nights) - RECENT
-        absent = sorted(set(range(min(own), len(nights) if goes_on else max(own))) - own)
-        if absent:
-            lacking[tuple(absent)].append(key)
+        goes_on = max(own) >= len(dates) - RECENT
+        end = len(dates) if goes_on else max(own)
+        if absent := [dates[n] for n in range(min(own), end) if n not in own]:
+            lacking[listing_of(absent, _SHOWN)].append(key)
         if not goes_on:
-            ended.append(f"{names[key]} ({nights[max(own)]})")
-    found = []
-    for nights_without, keys in lacking.items():
-        days = listing([nights[n] for n in nights_without[:_SHOWN]])
-        more = " and other nights" if len(nights_without) > _SHOWN else ""
-        found.append(f"{count(len(keys), 'figure')} missing in {days}{more}, as {names[keys[0]]}.")
-    more = " and others" if len(ended) > _SHOWN else ""
-    return found + ([f"Ended: {listing(ended[:_SHOWN])}{more}."] if ended else [])
+            ended.append(f"{names[key]} ({dates[max(own)]})")
+    found = [
+        f"{count(len(keys), 'figure')} missing in {nights}, as {names[keys[0]]}."
+        for nights, keys in lacking.items()
+    ]
+    return found + ([f"Ended: {_first(ended)}."] if ended else [])
 
 
 def _row(one: Event, history: History) -> Row:
     series, step = one.series, one.step
-    name, verdict = series.quantity.name, one.verdict if one.recent else f"{one.verdict}, older"
     if step is None:
-        before, word = _level(series, series.course.levels[-1].value), _failure(series.last)
-        since = _dates(history)[series.failing_since]
-        texts = (name, word, since, before, word, "", verdict)
+        word, since = _failure(series.last), history.dates[series.failing_since]
+        course = (word, since, _level(series, series.course.levels[-1].value), word, "")
     else:
         commits = "..".join(dict.fromkeys(commit for commit in series.commits(step) if commit))
         changed = "version changed" if series.changed_at(step) else "same version"
-        texts = (
-            name,
-            _size(series, step.difference),
-            _when(step, history),
-            _level(series, step.before),
-            _level(series, step.after),
-            f"{commits} ({changed})".strip(),
-            verdict,
-        )
+        size, when = _size(series, step.difference), _when(step, history)
+        levels = _level(series, step.before), _level(series, step.after)
+        course = (size, when, *levels, f"{commits} ({changed})".strip())
+    texts = (series.quantity.name, *course, one.verdict if one.recent else f"{one.verdict}, older")
     return Row(_name(series), tuple(map(Value, texts)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +14,10 @@ from lra.core.records import FAILED, Status
 from lra.report.load.select import Evidence
 from lra.report.load.versions import measuring
 from lra.verdict.change import (
+    ACCURACY_MARGIN,
+    BITS_MARGIN,
+    COUNT_MARGIN,
+    TIME_MARGIN,
     Change,
     compare_accuracies,
     compare_bits,
@@ -49,26 +54,50 @@ class Quantity(msgspec.Struct, frozen=True):
     judge: Callable[[Mapping[int, float], Mapping[int, float]], Change | None]
     worse: str
     better: str
+    margin: float
+    """Share, or difference of accuracies, that is too small to matter."""
     controlled: bool = False
-    """Whether a figure is taken over the control of its process: a time, which a slow spell of the
-    machine and a busy one change."""
+    """Whether it is a time, which is taken over the control of its process: a slow spell of the
+    machine changes both."""
     by_seed: bool = False
     """Whether it is of trainings, of which seeds are paired."""
 
+    @property
+    def is_share(self) -> bool:
+        """Whether it is an accuracy: a share of 1, of which more is better."""
+        return self.judge is compare_accuracies
+
+    def scaled(self, value: float) -> float:
+        """Return a figure on the scale of its steps: the logarithm of what is no share."""
+        # A count of nothing, as of the state of what has none, is taken as one.
+        least = 1.0 if self.judge is compare_counts else 0.0
+        return value if self.is_share else math.log(max(value, least))
+
+
+def _time(name: str) -> Quantity:
+    return Quantity(name, compare_times, "slower", "faster", TIME_MARGIN, controlled=True)
+
+
+def _count(name: str, worse: str = "larger", better: str = "smaller") -> Quantity:
+    return Quantity(name, compare_counts, worse, better, COUNT_MARGIN)
+
 
 QUANTITIES: dict[str, Quantity] = {
-    "latency": Quantity("time", compare_times, "slower", "faster", controlled=True),
-    "prefill": Quantity("prefill", compare_times, "slower", "faster", controlled=True),
-    "peak_tensor_bytes": Quantity("bytes of tensors", compare_counts, "larger", "smaller"),
-    "peak_allocated_bytes": Quantity("allocated bytes", compare_counts, "larger", "smaller"),
-    "state_bytes": Quantity("state", compare_counts, "larger", "smaller"),
-    "operations": Quantity("operations", compare_counts, "more", "fewer"),
+    "latency": _time("time"),
+    "prefill": _time("prefill"),
+    "peak_tensor_bytes": _count("bytes of tensors"),
+    "peak_allocated_bytes": _count("allocated bytes"),
+    "state_bytes": _count("state"),
+    "operations": _count("operations", "more", "fewer"),
     "test_accuracy": Quantity(
-        "accuracy", compare_accuracies, "less accurate", "more accurate", by_seed=True
+        "accuracy", compare_accuracies, "less accurate", "more accurate", ACCURACY_MARGIN,
+        by_seed=True,
     ),
-    "bits_per_byte": Quantity("bits per byte", compare_bits, "worse", "better", by_seed=True),
-    "output_error": Quantity("error", compare_times, "further off", "nearer"),
-}
+    "bits_per_byte": Quantity(
+        "bits per byte", compare_bits, "worse", "better", BITS_MARGIN, by_seed=True
+    ),
+    "output_error": Quantity("error", compare_times, "further off", "nearer", TIME_MARGIN),
+}  # fmt: skip
 """By metric. Resident size is left out: it is not the same twice."""
 
 
@@ -113,6 +142,11 @@ class Measurement(msgspec.Struct, frozen=True):
     def is_known(self) -> bool:
         """Whether there is a figure or an ending that is not ok."""
         return bool(self.values) or any(one.status != "ok" for one in self.endings.values())
+
+    @property
+    def is_unsupported(self) -> bool:
+        """Whether the mechanism declares that it cannot do it."""
+        return {one.status for one in self.endings.values()} == {"unsupported"} and not self.values
 
     @property
     def failures(self) -> dict[int, Ending]:

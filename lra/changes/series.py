@@ -12,15 +12,7 @@ import msgspec
 
 from lra.changes.measurements import Key, Quantity
 from lra.changes.nights import ERA, SERIES, Night, Point
-from lra.verdict.change import (
-    ACCURACY_MARGIN,
-    BITS_MARGIN,
-    COUNT_MARGIN,
-    TIME_MARGIN,
-    Verdict,
-    compare_accuracies,
-    compare_counts,
-)
+from lra.verdict.change import Verdict
 from lra.verdict.steps import GRAIN, Segmentation, Step, new_steps, segment
 
 RECENT = 7
@@ -49,11 +41,6 @@ class Series(msgspec.Struct, frozen=True):
     def key(self) -> Key:
         """What was asked, and of which mechanism."""
         return self.last.measurement.key(SERIES)
-
-    @property
-    def is_share(self) -> bool:
-        """Whether it is an accuracy: a share of 1, of which more is better."""
-        return self.quantity.judge is compare_accuracies
 
     @property
     def current(self) -> bool:
@@ -130,27 +117,16 @@ def series_of(nights: Sequence[Night]) -> tuple[list[Series], list[tuple[str, ..
 
 
 def _series(points: list[Point | None]) -> Series:
-    quantity = next(p.measurement.quantity for p in points if p is not None)
-    margin, grain = math.log1p(COUNT_MARGIN), _SAME_GRAIN
-    if quantity.controlled:
-        margin, grain = math.log1p(TIME_MARGIN), GRAIN
-    elif quantity.judge is compare_accuracies:
-        margin = ACCURACY_MARGIN
-    elif quantity.by_seed:
-        margin = math.log1p(BITS_MARGIN)
-    values = [_scaled(point, quantity) for point in points]
+    quantity = next(point.measurement.quantity for point in points if point is not None)
+    values = [
+        None if point is None or point.value is None else quantity.scaled(point.value)
+        for point in points
+    ]
+    margin = quantity.margin if quantity.is_share else math.log1p(quantity.margin)
+    grain = GRAIN if quantity.controlled else _SAME_GRAIN
     course = segment(values, margin, grain)
     recent = new_steps(values, course, RECENT, margin, grain)
     return Series(tuple(points), quantity, course, recent)
-
-
-def _scaled(point: Point | None, quantity: Quantity) -> float | None:
-    if point is None or point.value is None:
-        return None
-    if quantity.judge is compare_accuracies:
-        return point.value
-    # A count of nothing, as of the state of what has none, is taken as one.
-    return math.log(max(point.value, 1.0) if quantity.judge is compare_counts else point.value)
 
 
 def _differing(eras: list[Key]) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ def _check_history(folder: Path, out: Path, *, as_json: bool) -> int:
         history = read(folder)
     found = checked(history)
     table = steps_table(history)
-    _write(found, out, rows_markdown(table) if table else "")
+    _write(found, out, rows_markdown(table) if table.rows else "")
     return _print_and_exit_code(found, out, as_json=as_json)
 
 

@@ -138,7 +138,10 @@ class Times:
         outcome: Outcome = "held"
         why = change_words(line.change)
         if line.change.verdict == "incomparable":
-            outcome, why = "regression" if line.gives_up else "inconclusive", reason_words(line)
+            outcome, why = (
+                "regression" if line.after.is_unsupported else "inconclusive",
+                reason_words(line),
+            )
         elif line.change.verdict == "ambiguous" and line.change.low is None:
             single = f"{why}, of a single pair of processes that can be used"
             outcome, why = "inconclusive", reason_words(line) or single

@@ -148,7 +148,7 @@ def test_a_cell_that_fails_now_is_worse_and_the_reverse_better() -> None:
     assert (both.change.verdict, reason_words(both)) == ("same", "OOM")
     refused = only(compared(good, timed(0.0, 0.0, status="unsupported")))
     assert (refused.change.verdict, reason_words(refused)) == ("incomparable", "unsupported")
-    assert refused.gives_up and not line.gives_up
+    assert refused.after.is_unsupported and not line.after.is_unsupported
     pruned = only(compared(timed(0.01), timed(0.0, status="skipped")))
     assert pruned.change.verdict == "worse" and pruned.lost[0].failure == "Pruned"
     lacking = only(compared(bad, timed(0.0, 0.0, status="timeout")))

@@ -71,7 +71,7 @@ def slower_from(night: int, times: float = 1.2, **more: Any) -> Cells:
 def row(found: History, number: int = 0) -> list[str]:
     """A step in the table."""
     table = steps_table(found)
-    assert table is not None and len(table.rows) == len(found.events)
+    assert len(table.rows) == len(found.events)
     return [value.text for value in table.rows[number].values]
 
 
@@ -114,7 +114,7 @@ def test_old_steps_are_listed_and_not_failed(tmp_path: Path) -> None:
 
 def test_nothing_to_tell(tmp_path: Path) -> None:
     found = history(tmp_path, slower_from(99))
-    assert not found.events and not found.outliers and steps_table(found) is None
+    assert not found.events and not found.outliers and not steps_table(found).rows
     assert len(sentences(found)) == 1 and checked(found).passed
 
 

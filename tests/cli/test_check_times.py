@@ -99,7 +99,7 @@ def machines(
     )
     monkeypatch.setattr(revision, "build", lambda name, tree, _: Build(name, tree, tree, "abc"))
     monkeypatch.setattr(affected, "hash_sources", sources)
-    monkeypatch.setattr(interleave, "interleave", found.in_turns)
+    monkeypatch.setattr(interleave, "time_interleaved", found.in_turns)
     measured([])
     place(tmp_path).write({}, Reason("2026-11-20", "abc", (), "a test"))
     return found
@@ -384,7 +384,7 @@ def test_what_was_looked_at_is_told_when_it_is_interrupted(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(interleave, "interleave", interrupted)
+    monkeypatch.setattr(interleave, "time_interleaved", interrupted)
     assert lra(*CHECK, "--out", "out").returncode == INTERRUPTED
     assert "\n\nChanges since main reach linear.\n" in (tmp_path / "out/summary.md").read_text()
 

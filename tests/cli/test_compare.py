@@ -163,13 +163,13 @@ def test_a_report_since_another_store_begins_with_what_changed(
     assert ran.stdout.startswith("new against old: time slower in 1 of 2 cells")
     assert ran.stdout.count("new against old") == 1
     page = (tmp_path / "out/report.md").read_text()
-    assert page.splitlines()[2].startswith("new against old: time slower in 1 of 2 cells")
-    assert page.index("## What changed since old") < page.index("## Quality")
+    heading = page.index("## Changes since old\n\nnew against old: time slower in 1 of 2 cells")
+    assert page.count("\n## ", 0, heading) == 0, "before any other section"
     assert (tmp_path / "out/compare.md").read_text().startswith("## new against old\n")
     # Without a comparison there is none left from before.
     assert lra("report", "--store", "new", "--out", "out").returncode == 0
     assert not (tmp_path / "out/compare.md").exists()
-    assert "What changed" not in (tmp_path / "out/report.md").read_text()
+    assert "Changes since" not in (tmp_path / "out/report.md").read_text()
     ran = lra("report", "--store", "new", "--compare", "nowhere")
     assert ran.returncode == USAGE and "no store at 'nowhere'" in ran.stderr
 
@@ -247,7 +247,7 @@ def revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
     monkeypatch.setattr(
         affected, "hash_sources", lambda tree: SourceHashes(("t",), ("c",), own[tree.name])
     )
-    monkeypatch.setattr(interleave, "interleave", in_turns)
+    monkeypatch.setattr(interleave, "time_interleaved", in_turns)
     return asked
 
 
@@ -280,7 +280,7 @@ def test_own_mechanisms_that_are_noisy_are_timed_on_by_where_they_lie(
                     store.save(_record("Mine", 1.0 + 0.1 * sign * (-1) ** turn, turn))
 
     asked: list[tuple[list[str], int]] = []
-    monkeypatch.setattr(interleave, "interleave", in_turns)
+    monkeypatch.setattr(interleave, "time_interleaved", in_turns)
     mine = tmp_path / "mine.py"
     mine.write_text("class Mine: ...\n")
     ran = lra("compare", "fast", "slow", "--impl", f"{mine}:Mine")
