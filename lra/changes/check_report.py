@@ -132,18 +132,14 @@ def _child(parent: ElementTree.Element, tag: str, **attributes: str) -> ElementT
 
 
 def _table(outcome: Outcome, found: Sequence[Judgement]) -> Table:
-    rows = []
-    for one in found:
-        mechanism, *texts = map(
-            escape_controls, (one.mechanism or "all", one.cell, one.figure, one.why)
-        )
-        rows.append(Row(mechanism, tuple(map(Value, texts))))
+    texts = ((one.mechanism or "all", one.cell, one.figure, one.why) for one in found)
+    escaped = [list(map(escape_controls, own)) for own in texts]
     return Table(
         id=f"check-{outcome}",
         title=_TITLES[outcome][0],
         caption="",
         corner="mechanism",
         columns=("cell", "figure", "why"),
-        rows=tuple(rows),
+        rows=tuple(Row(own[0], tuple(map(Value, own[1:]))) for own in escaped),
         numeric=False,
     )

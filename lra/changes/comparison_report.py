@@ -114,13 +114,10 @@ def changed_table(changes: Changes) -> Table | None:
     return _table(changes, "Changed figures", lines) if lines else None
 
 
-def full_tables(changes: Changes) -> list[Table]:
+def full_table(changes: Changes) -> Table:
     """Return every figure that was compared, by quantity, in the order of cells."""
-    names = dict.fromkeys(line.quantity.name for line in changes.lines)
-    return [
-        _table(changes, f"All of {name}", [x for x in changes.lines if x.quantity.name == name])
-        for name in names
-    ]
+    lines = sorted(changes.lines, key=lambda line: line.quantity.name)
+    return _table(changes, "All figures", lines)
 
 
 def comparison_section(changes: Changes) -> Section:
@@ -137,9 +134,10 @@ def comparison_markdown(changes: Changes) -> str:
     parts += map(escape, sentences(changes))
     table = changed_table(changes)
     parts += [rows_markdown(table)] if table else []
-    for one in full_tables(changes):
-        summary = f"<summary>{escape(one.title)} ({len(one.rows)})</summary>"
-        parts.append(f"<details>\n{summary}\n\n{rows_markdown(one)}\n\n</details>")
+    if changes.lines:
+        summary = f"<summary>All figures ({len(changes.lines)})</summary>"
+        rows = rows_markdown(full_table(changes))
+        parts.append(f"<details>\n{summary}\n\n{rows}\n\n</details>")
     parts.append("\n".join(f"- {escape(rule)}" for rule in _RULES))
     return "\n\n".join(parts) + "\n"
 

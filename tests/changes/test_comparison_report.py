@@ -9,7 +9,7 @@ from lra.changes.comparison_report import (
     changed_table,
     comparison_markdown,
     comparison_section,
-    full_tables,
+    full_table,
     sentences,
 )
 
@@ -30,8 +30,7 @@ def test_the_first_sentence_has_the_largest_change_and_the_second_the_rest() -> 
     table = changed_table(found)
     assert table is not None and table.columns == ("figure", "old", "new", "change", "verdict")
     assert [row.label.split()[2] for row in table.rows] == ["1024", "512"]
-    (every,) = full_tables(found)
-    assert [row.label.split()[2] for row in every.rows] == ["512", "1024", "2048"]
+    assert [row.label.split()[2] for row in full_table(found).rows] == ["512", "1024", "2048"]
     section = comparison_section(found)
     assert section.topic == "Changes since old" and section.tables == (table,)
 
