@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from lra.core.protocol import Machine
 from lra.core.records import Record, decode, encode
 
 OTHER = Machine(processor="Other CPU 2", cores=2)
+THEN = Path(__file__).parents[1] / "fixtures/records/schema-1"
 
 
 def said(line: Line) -> tuple[str, str]:
@@ -302,3 +304,23 @@ def test_an_earlier_protocol_says_nothing_of_data() -> None:
     line = only(compared([msgspec.structs.replace(new, cell=cell)], [new]), "accuracy")
     assert line.differing == () and line.features
     assert reason_words(line) == "measured by another version of the code: an earlier protocol"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("4d094396cf31d48aa05c", "8e32141faa9c050a0184"),
+        ("c9dfb5dc18b7e887bf20", "8e32141faa9c050a0184"),
+        ("17378e146498fed2b15f", "72865b60e4204509794f"),
+        ("f4550d2d3168b70acdcf", "5b37d44694b4442e2775"),
+    ],
+)
+def test_records_of_earlier_programs_meet_their_successors_and_are_not_judged(
+    before: str, after: str
+) -> None:
+    one, other = ([decode((THEN / f"{id}.json").read_bytes())] for id in (before, after))
+    found = compared(one, other)
+    assert found.lines
+    for line in found.lines:
+        assert line.change.verdict == "incomparable"
+        assert any(feature.startswith("earlier/") for feature in line.features)
