@@ -44,12 +44,6 @@ class Point(msgspec.Struct, frozen=True):
         """What was asked, and of which mechanism."""
         return self.measurement.row
 
-    @property
-    def seeds(self) -> dict[int, float]:
-        """Figures of trainings by seed; empty for others."""
-        own = self.measurement
-        return own.values if own.quantity.by_seed else {}
-
 
 class Night(msgspec.Struct, frozen=True):
     """One store."""

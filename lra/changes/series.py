@@ -78,7 +78,7 @@ class Series(msgspec.Struct, frozen=True):
         own = self.course.levels[level]
         by_seed: dict[int, list[float]] = defaultdict(list)
         for point in self.points[own.start : own.end]:
-            for seed, value in (point.seeds if point else {}).items():
+            for seed, value in (point.measurement.values if point else {}).items():
                 by_seed[seed].append(value)
         return {seed: median(values) for seed, values in by_seed.items()}
 
