@@ -258,6 +258,13 @@ def test_cells_of_other_conditions_are_counted_and_not_dropped(elsewhere: dict[s
     assert {line.change.verdict for line in found.lines} == {"same"}
 
 
+def test_of_several_candidates_none_is_taken() -> None:
+    several = [*timed(0.01, 0.01, torch="2.11.0"), *timed(0.01, 0.01, torch="2.12.0")]
+    found = compared(several, timed(0.02, 0.02))
+    assert found.lines == () and (found.only_before, found.only_after) == (2, 1)
+    assert only(compared(several[:2], timed(0.02, 0.02))).differing == ("torch",)
+
+
 def test_accuracies_of_another_source_are_counted_too() -> None:
     files = trained(0.6, 0.6, data_spec=data("text", source="file"))
     found = compared([*trained(0.7, 0.7), *files], trained(0.7, 0.7))
