@@ -88,13 +88,15 @@ def _summary_on_error(out: Path, found: Callable[[str], Checked]) -> Iterator[No
 
 def _check_history(folder: Path, out: Path, *, as_json: bool) -> int:
     from lra.changes.check_report import Checked
-    from lra.changes.history_report import checked, read, section
-    from lra.report.table import markdown
+    from lra.changes.history import read
+    from lra.changes.history_report import checked, steps_table
+    from lra.report.write.markdown import rows_markdown
 
     with _summary_on_error(out, lambda stopped: Checked((), stopped=stopped)):
         history = read(folder)
     found = checked(history)
-    _write(found, out, "\n\n".join(markdown(table) for table in section(history).tables))
+    table = steps_table(history)
+    _write(found, out, rows_markdown(table) if table.rows else "")
     return _print_and_exit_code(found, out, as_json=as_json)
 
 

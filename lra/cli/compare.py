@@ -16,7 +16,7 @@ from lra.engine.plan.spec import OutputSpec, RunSpec
 
 if TYPE_CHECKING:
     from lra.changes.compare import Changes
-    from lra.report.load.select import Selection
+    from lra.report.load.select import Evidence
 
 _SHOWN = 20
 """Rows of the table in a terminal."""
@@ -70,7 +70,7 @@ def command(
     python -m lra compare v1.2 main --impl performer
     """
     from lra.changes.comparison_report import changed_table, sentences
-    from lra.report.table import plain_text
+    from lra.report.write.markdown import plain_text
 
     named = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
     changes = None if named else _of_folders(before, after)
@@ -99,11 +99,11 @@ def stores(before: Path, after: Path) -> Changes:
     from lra.changes.compare import between_stores
     from lra.core.escape import escape_controls
 
-    first, second = _selection(before), _selection(after)
+    first, second = _evidence(before), _evidence(after)
     names = (escape_controls(before.resolve().name), escape_controls(after.resolve().name))
     if names[0] == names[1]:
         names = (escape_controls(str(before)), escape_controls(str(after)))
-    return between_stores(first.entries, second.entries, (first.busy, second.busy), names)
+    return between_stores(first, second, names)
 
 
 def _of_folders(before: str, after: str) -> Changes | None:
@@ -201,25 +201,25 @@ def _of_mechanisms(before: str, after: str, store: Path) -> Changes:
                 f"no folder '{name}', and no such revision or mechanism; give two stores, or two "
                 f"mechanisms of '{store}'"
             )
-    found = _selection(store)
+    found = _evidence(store)
     names = (_require_known(before, found, store), _require_known(after, found, store))
-    return between_mechanisms(found.entries, found.busy, names)
+    return between_mechanisms(found, names)
 
 
-def _selection(folder: Path) -> Selection:
+def _evidence(folder: Path) -> Evidence:
     from lra.report.load.select import join
     from lra.store import Store
 
     return join(Store(folder).existing().records(), [])
 
 
-def _require_known(name: str, found: Selection, store: Path) -> str:
+def _require_known(name: str, found: Evidence, store: Path) -> str:
     """Refuse what the store has no mechanism and no row of."""
     from lra.core import catalogue
     from lra.core.errors import unknown_name
 
-    mechanisms = {e.mechanism for e in found.entries if e.mechanism}
-    if name not in mechanisms and not any(e.label == name for e in found.entries):
+    mechanisms = set(found.figures["mechanism"]) - {""}
+    if name not in mechanisms and name not in set(found.figures["label"]):
         if name in catalogue.names("mechanism"):
             raise UsageError(
                 f"the store '{store}' has no record of '{name}'; first: python -m lra run "
@@ -238,17 +238,18 @@ def _print_json(changes: Changes) -> None:
     import msgspec
 
     from lra.changes.comparison_report import sentences
+    from lra.changes.words import line_cell, line_label, reason_words, side_words
 
-    lines = [
-        {
-            "mechanism": line.label,
-            "cell": line.cell,
+    lines = []
+    for line in changes.lines:
+        before, after = side_words(line)
+        said = {
+            "mechanism": line_label(line),
+            "cell": line_cell(line),
             "figure": line.quantity.name,
-            "before": line.before,
-            "after": line.after,
-            "why": line.why,
-            **msgspec.to_builtins(line.change),
+            "before": before,
+            "after": after,
+            "why": reason_words(line),
         }
-        for line in changes.lines
-    ]
+        lines.append({**said, **msgspec.to_builtins(line.change)})
     echo_json({"sentences": sentences(changes), "figures": lines}, indented=True)

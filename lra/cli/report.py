@@ -92,6 +92,7 @@ def render_store(
 
     Raises `ReportTakenError` where the default has the report of another store of that name.
     """
+    from lra.changes.comparison_report import comparison_markdown, comparison_section
     from lra.report.render import render
     from lra.store.reference import reference_records
 
@@ -112,7 +113,8 @@ def render_store(
             folder,
             title=name,
             assumed=assumed,
-            changes=changes,
+            first=comparison_section(changes) if changes else None,
+            files={"compare.md": comparison_markdown(changes)} if changes else {},
         )
     if out is None or mark.is_file():
         try:

@@ -151,13 +151,13 @@ def test_a_report_since_another_store_begins_with_what_changed(
     assert ran.stdout.startswith("new against old: time slower in 1 of 2 cells")
     assert ran.stdout.count("new against old") == 1
     page = (tmp_path / "out/report.md").read_text()
-    assert page.splitlines()[2].startswith("new against old: time slower in 1 of 2 cells")
-    assert page.index("## What changed since old") < page.index("## Quality")
+    heading = page.index("## Changes since old\n\nnew against old: time slower in 1 of 2 cells")
+    assert page.count("\n## ", 0, heading) == 0, "before any other section"
     assert (tmp_path / "out/compare.md").read_text().startswith("## new against old\n")
     # Without a comparison there is none left from before.
     assert lra("report", "--store", "new", "--out", "out").returncode == 0
     assert not (tmp_path / "out/compare.md").exists()
-    assert "What changed" not in (tmp_path / "out/report.md").read_text()
+    assert "Changes since" not in (tmp_path / "out/report.md").read_text()
     ran = lra("report", "--store", "new", "--compare", "nowhere")
     assert ran.returncode == USAGE and "no store at 'nowhere'" in ran.stderr
 

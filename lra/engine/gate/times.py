@@ -7,13 +7,23 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lra.changes.compare import Changes, Line, between_stores, cell_words, place
+from lra.changes.compare import Changes, Line, between_stores
+from lra.changes.measurements import measurements
+from lra.changes.words import (
+    cell_words,
+    change_words,
+    line_cell,
+    line_label,
+    line_name,
+    reason_words,
+    side_words,
+)
 from lra.core.catalogue import find
 from lra.core.cells import Device
 from lra.engine.gate import interleave
 from lra.engine.gate.baselines import Noise
-from lra.report.load.select import Selection, join
-from lra.report.words import STATUS, count, percent, span
+from lra.report.load.select import Evidence, join
+from lra.report.words import count, percent, span
 from lra.verdict.baseline import Judgement, Outcome
 from lra.verdict.change import TIME_MARGIN
 from lra.verdict.slowdown import (
@@ -57,7 +67,8 @@ class TimeComparison:
             first = self.changes(mechanisms, Path(folder))
             asked = _cells_asked(Path(folder))
         again: dict[str, Line] = {}
-        if suspects := sorted({line.label for line in first.lines if self._is_suspect(line)}):
+        names = {line.after.row.mechanism for line in first.lines if self._is_suspect(line)}
+        if suspects := sorted(names):
             self.log(f"{', '.join(suspects)}: slower, or ended otherwise; timed once more")
             again = {_figure(line): line for line in self.changes(suspects).lines}
         judged = [self._judge_line(line, again.get(_figure(line))) for line in first.lines]
@@ -92,9 +103,9 @@ class TimeComparison:
         )
 
     def _read(self, folder: Path) -> Changes:
-        one, other = _selections(folder)
+        one, other = _evidence(folder)
         names = (self.sides[0].name, self.sides[1].name)
-        return between_stores(one.entries, other.entries, (one.busy, other.busy), names)
+        return between_stores(one, other, names)
 
     def _more_pairs(self, found: Changes) -> dict[str, int]:
         """Pairs that mechanisms need beyond the first ones, by their noisiest cell."""
@@ -103,12 +114,13 @@ class TimeComparison:
             spread = log_deviation(line.change) if line.quantity.name == "time" else None
             if spread is not None:
                 pairs = pairs_needed(spread, self.allowed(line))
-                wanted[line.label] = max(pairs, wanted.get(line.label, PAIRS))
+                name = line.after.row.mechanism
+                wanted[name] = max(pairs, wanted.get(name, PAIRS))
         return {name: pairs for name, pairs in wanted.items() if pairs > PAIRS}
 
     def allowed(self, line: Line) -> float:
         """Return the slowdown, as a share, that this machine cannot tell from noise."""
-        known = self.noise.get(line.name)
+        known = self.noise.get(line_name(line))
         alike = [known] if known else self.noise.values()
         # With fewer pairs than the noise was measured on, chance alone reaches further.
         pairs = max(2, line.change.pairs)
@@ -121,13 +133,13 @@ class TimeComparison:
 
     def _judge_line(self, line: Line, again: Line | None) -> Judgement:
         outcome: Outcome = "held"
-        why = line.told
+        why = change_words(line.change)
         if line.change.verdict == "incomparable":
-            given_up = line.after == STATUS["unsupported"]
-            outcome, why = "regression" if given_up else "inconclusive", line.why
+            given_up = line.after.is_unsupported
+            outcome, why = "regression" if given_up else "inconclusive", reason_words(line)
         elif line.change.verdict == "ambiguous" and line.change.low is None:
             single = f"{why}, of a single pair of processes that can be used"
-            outcome, why = "inconclusive", line.why or single
+            outcome, why = "inconclusive", reason_words(line) or single
         elif self._is_suspect(line):
             if again is None or again.change.verdict == "incomparable":
                 outcome, why = (
@@ -141,7 +153,7 @@ class TimeComparison:
             outcome = "improvement"
         elif line.quantity.name != "time" and line.change.verdict == "better":
             outcome, why = "improvement", _change_words(line)
-        return Judgement(line.label, line.cell, line.quantity.name, outcome, why)
+        return Judgement(line_label(line), line_cell(line), line.quantity.name, outcome, why)
 
     def _note_resolution(self, lines: Sequence[Line]) -> list[str]:
         timed = [
@@ -161,22 +173,23 @@ class TimeComparison:
         ]
 
 
-def _selections(folder: Path) -> list[Selection]:
+def _evidence(folder: Path) -> list[Evidence]:
     """The records of the two builds."""
     return [join(store.records(), []) for store in interleave.stores_of(folder)]
 
 
 def _cells_asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
     """Mechanism and place of every cell that either build was asked for, and its words."""
-    entries = (e for side in _selections(folder) for e in side.entries if e.mechanism)
-    return {(e.label, place(e)): cell_words(e) for e in entries}
+    found = (one for side in _evidence(folder) for one in measurements(side))
+    return {(one.row.mechanism, one.place): cell_words(one) for one in found}
 
 
 def _judge_untimed(
     mechanisms: Sequence[str], asked: Mapping[tuple[str, tuple[Any, ...]], str], found: Changes
 ) -> list[Judgement]:
     """Cells without a usable timing from both builds, as on a machine that was busy throughout."""
-    timed = {(line.label, line.place) for line in found.lines if line.quantity.name == "time"}
+    sides = (line.after for line in found.lines if line.quantity.name == "time")
+    timed = {(one.row.mechanism, one.place) for one in sides}
     cells = {one: words for one, words in asked.items() if one[0] in mechanisms}
     missing = [(one[0], words) for one, words in cells.items() if one not in timed]
     missing += [(name, "") for name in mechanisms if name not in {one[0] for one in cells}]
@@ -185,8 +198,8 @@ def _judge_untimed(
 
 
 def _figure(line: Line) -> str:
-    return f"{line.name} {line.quantity.name}"
+    return f"{line_name(line)} {line.quantity.name}"
 
 
 def _change_words(line: Line) -> str:
-    return line.why or line.told or f"{line.before} to {line.after}"
+    return reason_words(line) or change_words(line.change) or " to ".join(side_words(line))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from lra.changes.words import line_name
 from lra.core.catalogue import expand
 from lra.core.errors import UsageError
 from lra.core.records import FAILED
@@ -64,7 +65,7 @@ def _calibrate(spec: CheckSpec, log: Callable[[str], None]) -> dict[str, Noise]:
     """Time one build against itself, in pairs, and return by cell how its times repeat."""
     changes = TimeComparison((HERE, HERE), spec.device, None, {}, log).changes(CALIBRATED)
     return {
-        line.name: Noise(
+        line_name(line): Noise(
             round(spread, 4), round(calibrated_margin(line.change), 4), line.change.pairs
         )
         for line in changes.lines

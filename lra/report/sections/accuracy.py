@@ -88,7 +88,7 @@ def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
 def _rates(kept: Iterable[Kept]) -> dict[tuple[str, str, str], str]:
     """The learning rate that was chosen by origin, variant and protocol, and whether a better one
     may lie beyond those tried."""
-    found = {}
+    found: dict[tuple[str, str, str], str] = {}
     for one in kept:
         if not isinstance(one.cell, QualityCell) or one.cell.track != "tuned":
             continue

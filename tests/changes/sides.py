@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lra.report.select import join
-
-from lra.changes.compare import Changes, Line, between_stores
-from lra.core.records import Record
 from report.sample import efficiency, quality
+
+from lra.changes.compare import Changes, Line, between_mechanisms, between_stores
+from lra.core.records import Record
+from lra.report.load.select import join
 
 
 def timed(*seconds: float, name: Any = "performer", length: int = 512, **more: Any) -> list[Record]:
@@ -23,8 +23,11 @@ def trained(*accuracies: float, name: str = "performer", **more: Any) -> list[Re
 
 
 def compared(before: Sequence[Record], after: Sequence[Record]) -> Changes:
-    one, other = join(list(before), []), join(list(after), [])
-    return between_stores(one.entries, other.entries, (one.busy, other.busy), ("old", "new"))
+    return between_stores(join(before, []), join(after, []), ("old", "new"))
+
+
+def mechanisms(*records: Record, names: tuple[str, str] = ("sdpa", "performer")) -> Changes:
+    return between_mechanisms(join(records, []), names)
 
 
 def only(changes: Changes, name: str = "time") -> Line:
