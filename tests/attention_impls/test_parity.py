@@ -41,7 +41,7 @@ LESS: dict[str, dict[str, Any]] = {
 class Alone(Subject):
     """The parity configuration and no other, at few lengths."""
 
-    lengths = (1, 8, 37)  # type: ignore[assignment]
+    lengths = (1, 2, 7, 37)  # type: ignore[assignment]
 
     @property
     def configs(self) -> tuple[MechanismConfig, ...]:
