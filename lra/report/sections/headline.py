@@ -11,6 +11,7 @@ from lra.report.analysis import Analysis
 from lra.report.leaderboard import Leaderboard, Ratio, Standing, leaderboard
 from lra.report.model import Headline, Row, Table, Value
 from lra.report.plots.tradeoff import tradeoff_figure
+from lra.report.sections import error
 from lra.report.sections.accuracy import score_text
 from lra.report.sections.caveats import caveats
 from lra.report.words import (
@@ -33,7 +34,7 @@ def headline(analysis: Analysis) -> Headline:
     """Return the first screen of a report."""
     board = leaderboard(analysis)
     return Headline(
-        sentences=tuple(sentences(board))[:5] or (EMPTY,),
+        sentences=_told(board, analysis),
         figure=tradeoff_figure(board, analysis.looks),
         leaderboard=present(board) if board.standings else None,
         caveats=caveats(analysis),
@@ -44,9 +45,10 @@ def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
     """Return the sentences and the small table to print: the run beside exact attention and no
     mixing."""
     board = leaderboard(analysis)
-    told = tuple(sentences(board))[:5] or (EMPTY,)
+    told = _told(board, analysis)
     if not board.standings:
-        return (*told, *caveats(analysis)), ""
+        tables = [table for section in error.sections(analysis) for table in section.tables[:1]]
+        return (*told, *caveats(analysis)), plain_text(tables[0]) if tables else ""
     table = present(board)
     wanted = [
         row
@@ -55,6 +57,11 @@ def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
     ]
     small = Table(table.id, table.title, table.caption, table.corner, table.columns, tuple(wanted))
     return (*told, *caveats(analysis)), plain_text(small)
+
+
+def _told(board: Leaderboard, analysis: Analysis) -> tuple[str, ...]:
+    """The sentences; of a store with errors alone those on errors."""
+    return tuple(sentences(board) or error.sentences(analysis))[:5] or (EMPTY,)
 
 
 def present(board: Leaderboard) -> Table:
