@@ -178,7 +178,7 @@ def test_a_scale_without_a_figure_or_alone_makes_no_point_and_no_curve() -> None
 def test_laws_are_dashed_lines_that_are_named() -> None:
     figure = budget_figure(only(*(performer(n, 256, 0.2) for n in (16, 256))), Looks())
     assert figure is not None and "law of performer: budget^-0.5" in figure.svg
-    pattern = r'd="M [\d.]+ ([\d.]+) ?\nL [\d.]+ ([\d.]+) ?\n"[^>]*dasharray'
+    pattern = r'd="M ?[\d.]+ ([\d.]+)\s*L ?[\d.]+ ([\d.]+)\s*"[^>]*dasharray'
     falling = [y for y in re.findall(pattern, figure.svg) if y[0] != y[1]]
     assert len(falling) == 1, "the name's own piece of line is level"
     plain = only(*(error(mechanism("linformer", rank=n), 256, 1 / n) for n in (16, 256)))

@@ -61,9 +61,10 @@ def card_pattern(one: Picture, looks: Looks) -> Figure:
     return Figure(
         id="pattern",
         title=one.title,
-        alt=f"Squares for pairs of positions of {one.title}: {one.pairs}. Beside them {one.values}.",
+        alt=f"Squares for pairs of positions of {one.title}: {one.pairs}. Beside them "
+        f"{one.values}.",
         caption=f"Queries downwards, keys to the right. {one.pairs}; beside it {one.values}. "
-        f"An untrained layer.",
+        "An untrained layer.",
         svg=_drawing(parts, max(across, 900), _LARGE),
     )
 
