@@ -106,6 +106,13 @@ def accuracies(evidence: Evidence) -> list[Accuracies]:
     return sorted(found, key=place)
 
 
+def scored(evidence: Evidence, scores: Accuracies) -> pd.DataFrame:
+    """Return the figures that a table of scores is made of: a row a seed."""
+    figures = evidence.figures
+    protocols = [column.protocol for column in scores.columns]
+    return figures[(figures["metric"] == scores.metric) & figures["protocol"].isin(protocols)]
+
+
 def _scores(evidence: Evidence, metric: str, setting: str, own: pd.DataFrame) -> Accuracies:
     under = evidence.settings[setting]
     assert isinstance(under, QualitySetting), "only trainings are scored"

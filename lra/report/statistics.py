@@ -12,7 +12,7 @@ import msgspec
 import pandas as pd
 
 from lra.core.catalogue import EXACT, NO_MIXING
-from lra.report.accuracy import ACCURACY, Accuracies
+from lra.report.accuracy import ACCURACY, Accuracies, scored
 from lra.report.load.kept import measured
 from lra.report.load.select import Evidence
 from lra.report.load.versions import among, apart, measuring, text
@@ -74,9 +74,8 @@ def statistics(evidence: Evidence, scores: Accuracies) -> Statistics | None:
     if scores.metric != ACCURACY or not columns:
         return None
     wanted = {column.protocol for column in columns}
-    frame = evidence.figures
-    own = frame[(frame["metric"] == ACCURACY) & frame["protocol"].isin(wanted)]
-    own = own[own["value"].notna()]
+    own = scored(evidence, scores)
+    own = own[own["protocol"].isin(wanted) & own["value"].notna()]
     ids = list(zip(own["origin"], own["record"], strict=True))
     measured_by = [measuring(measured(evidence.records[id])) for id in ids]
     features = apart(set(measured_by))

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from grown import ROOT, Axes, lengths, records, records_of, suite
-from lra.report.pictures import style
 from matplotlib.figure import Figure
 from msgspec.structs import replace
 
@@ -28,6 +27,7 @@ from lra.engine.order.estimate import Estimate
 from lra.engine.plan.labels import with_labels
 from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.suite import plan_suite
+from lra.report.plots import style
 from lra.report.render import render
 from lra.store import Store
 

@@ -13,9 +13,10 @@ from lra.report.model import Table, Value
 from lra.report.plots.error import budget_figure, scale_figure
 from lra.report.plots.style import Looks
 from lra.report.sections.error import ratio_text, sections, sentences
+from lra.report.sections.headline import spoken
 from lra.report.words import TIMES
 from report.analysed import analysed, recast, texts, values
-from report.sample import THERE, error, mechanism
+from report.sample import THERE, efficiency, error, mechanism
 
 
 def performer(features: int, length: int, output: float | None = 0.1, **fields: object) -> Record:
@@ -177,7 +178,7 @@ def test_a_scale_without_a_figure_or_alone_makes_no_point_and_no_curve() -> None
 def test_laws_are_dashed_lines_that_are_named() -> None:
     figure = budget_figure(only(*(performer(n, 256, 0.2) for n in (16, 256))), Looks())
     assert figure is not None and "law of performer: budget^-0.5" in figure.svg
-    pattern = r'd="M [\d.]+ ([\d.]+) ?\nL [\d.]+ ([\d.]+) ?\n"[^>]*dasharray'
+    pattern = r'd="M ?[\d.]+ ([\d.]+)\s*L ?[\d.]+ ([\d.]+)\s*"[^>]*dasharray'
     falling = [y for y in re.findall(pattern, figure.svg) if y[0] != y[1]]
     assert len(falling) == 1, "the name's own piece of line is level"
     plain = only(*(error(mechanism("linformer", rank=n), 256, 1 / n) for n in (16, 256)))
@@ -240,3 +241,10 @@ def test_errors_have_two_figures_three_where_seeds_support_them_or_are_powers() 
     numbers = (0.0, 0.1234, 12.34, 2.44e-7, 54321.0)
     assert [ratio_text(x) for x in numbers] == ["0", "0.12", "12", "2.4e-07", "5.4e+04"]
     assert [ratio_text(0.1234, spread) for spread in (1e-4, 0.02)] == ["0.123", "0.12"]
+
+
+def test_a_store_with_errors_alone_has_them_in_its_headline_and_terminal() -> None:
+    told, table = spoken(analysed([performer(n, 256) for n in (16, 64)]))
+    assert "exact softmax attention" in told[0] and "features=16" in table
+    timed, _ = spoken(analysed([performer(16, 256), efficiency("sdpa", 512, "train")]))
+    assert not any("softmax attention" in sentence for sentence in timed)

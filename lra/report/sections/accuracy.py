@@ -10,7 +10,7 @@ import pandas as pd
 
 from lra.core.catalogue import NO_MIXING
 from lra.core.cells import QualityCell
-from lra.report.accuracy import Accuracies, Column, Score, winner
+from lra.report.accuracy import Accuracies, Column, Score, scored, winner
 from lra.report.analysis import Analysis
 from lra.report.baselines import BAG, ENTROPY, MAJORITY, Simple, simple
 from lra.report.doubts import impossible
@@ -53,8 +53,7 @@ def sections(analysis: Analysis) -> list[Section]:
 def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
     """Return the rows of a table with their values."""
     wanted = {column.protocol: column for column in scores.columns}
-    frame = analysis.evidence.figures
-    own = frame[(frame["metric"] == scores.metric) & frame["protocol"].isin(list(wanted))]
+    own = scored(analysis.evidence, scores)
     keys = tuple(shown(own))
     places, means = {}, {}
     rates: dict[tuple[Key, str], str] = {}

@@ -20,6 +20,7 @@ from lra.report.load.kept import protocol_hash
 from lra.report.load.settings import QualitySetting
 from lra.report.model import Row, Section, Table, Value
 from lra.report.sections.accuracy import score_text
+from lra.report.trainings import whole
 from lra.report.words import NOT_RUN, figures, percent
 
 TOPIC = "What tasks test"
@@ -82,13 +83,13 @@ def sections(analysis: Analysis) -> list[Section]:
         if any(column.protocol in control for column in one.columns)
     }
     for bits in (False, True):
-        for whole in dict.fromkeys(map(_whole, analysis.accuracies)):
+        for setting in dict.fromkeys(map(whole, analysis.accuracies)):
             alike = [
-                one for one in analysis.accuracies if _whole(one) == whole and one.lower == bits
+                one for one in analysis.accuracies if whole(one) == setting and one.lower == bits
             ]
             known = [task for one in alike for task in analyse(analysis, one, control)]
-            if known and whole in controlled:
-                found[whole].append(_table(known, whole))
+            if known and setting in controlled:
+                found[setting].append(_table(known, setting))
     return [
         Section(
             topic=TOPIC,
@@ -98,11 +99,6 @@ def sections(analysis: Analysis) -> list[Section]:
         )
         for place, (one, tables) in enumerate(found.items())
     ]
-
-
-def _whole(scores: Accuracies) -> QualitySetting:
-    """The same of answers to whole inputs: certificates of both have one section."""
-    return msgspec.structs.replace(scores.setting, by_token=False)
 
 
 def _shuffled(analysis: Analysis) -> _Shuffled:
@@ -183,9 +179,11 @@ def _windows(own: pd.DataFrame, column: Column, configs: Mapping[str, str]) -> d
     for (left, right), scored in sorted(sides.items()):
         one = _of_origin(scored)
         a_layer = left if column.cell.model.causal else left + right
-        whole = column.cell.model.layers * a_layer + 1 >= column.cell.data.length
+        reads_all = column.cell.model.layers * a_layer + 1 >= column.cell.data.length
         if one is not None:
-            found[f"window {left} + {right}"] = Shortcut(one, "reads all" if whole else "", whole)
+            found[f"window {left} + {right}"] = Shortcut(
+                one, "reads all" if reads_all else "", reads_all
+            )
     return found
 
 
@@ -204,7 +202,7 @@ def _simple(analysis: Analysis, scores: Accuracies, column: Column) -> dict[str,
     return found | ({_RULE: Shortcut(_score([best.value]), best.name)} if best else {})
 
 
-def _table(tasks: Sequence[Certificate], whole: QualitySetting) -> Table:
+def _table(tasks: Sequence[Certificate], setting: QualitySetting) -> Table:
     bits = tasks[0].lower
     windows = sorted({name for one in tasks for name in one.shortcuts if name not in _ORDER})
     names = [
@@ -228,7 +226,7 @@ def _table(tasks: Sequence[Certificate], whole: QualitySetting) -> Table:
         for one in tasks
     ]
     return Table(
-        id=f"certificate-{'bits-' if bits else ''}{whole.id}",
+        id=f"certificate-{'bits-' if bits else ''}{setting.id}",
         title="Margin of exact attention over shortcuts" + (", bits per byte" if bits else ", %"),
         caption=f"Shortcuts stand right of the margin{shuffled}.",
         corner="task",

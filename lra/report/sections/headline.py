@@ -47,9 +47,9 @@ def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
     mixing; of a store of profiles alone theirs."""
     board = leaderboard(analysis)
     if not board.standings:
-        profiled = profile.spoken(analysis.evidence)
-        told, table = profiled or (_first_sentences(analysis, board), None)
-        return (*told, *caveats(analysis)), plain_text(table) if table else ""
+        told, table = profile.spoken(analysis.evidence) or (_first_sentences(analysis, board), None)
+        tables = [table] if table else [t for s in error.sections(analysis) for t in s.tables[:1]]
+        return (*told, *caveats(analysis)), plain_text(tables[0]) if tables else ""
     table = present(board)
     wanted = [
         row for row in table.rows if row.origin == "run" or row.mechanism in (EXACT, NO_MIXING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from lra.report.accuracy import Accuracies
+from lra.report.accuracy import Accuracies, scored
 from lra.report.analysis import Analysis
 from lra.report.model import Section
 from lra.report.plots.learning import learning_figure
@@ -24,9 +24,7 @@ def sections(analysis: Analysis) -> list[Section]:
 def analyse(analysis: Analysis, scores: Accuracies) -> pd.DataFrame:
     """Return a row a validation of the mechanisms shown: key, protocol, seed, step, accuracy."""
     evidence = analysis.evidence
-    protocols = [column.protocol for column in scores.columns]
-    frame = evidence.figures
-    own = frame[(frame["metric"] == scores.metric) & frame["protocol"].isin(protocols)]
+    own = scored(evidence, scores)
     by_id = {(str(key.origin), key.variant): key for key in shown(own)}
     names = [own[name] for name in ("origin", "variant", "record", "protocol", "seed")]
     found = [

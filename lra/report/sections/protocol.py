@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import pandas as pd
-
 from lra.core.catalogue import EXACT
 from lra.core.cells import QualityCell
 from lra.core.dataset import SPLITS
 from lra.core.escape import escape_controls
-from lra.report.accuracy import Accuracies, Column
+from lra.report.accuracy import Accuracies, Column, scored
 from lra.report.analysis import Analysis
 from lra.report.load.kept import protocol_hash
 from lra.report.load.select import Evidence
@@ -60,7 +58,7 @@ def present(
             for title, prefix in _GROUPS.items()
             if (text := _shared(title, prefix, said, is_rest=bool(first)))
         ),
-        tables=there([_tasks(scores, settings, varying), _parameters(scores, evidence.figures)]),
+        tables=there([_tasks(scores, settings, varying), _parameters(scores, evidence)]),
     )
 
 
@@ -120,18 +118,16 @@ def _tasks(
     )
 
 
-def _parameters(scores: Accuracies, figures: pd.DataFrame) -> Table | None:
+def _parameters(scores: Accuracies, evidence: Evidence) -> Table | None:
     """Sizes over the tasks, of those that are not just as large as exact attention's; None where
     all are."""
-    wanted = [column.protocol for column in scores.columns]
-    own = figures[(figures["metric"] == scores.metric) & figures["protocol"].isin(wanted)]
     pooled = scores.pooled
     exact = pooled[(pooled["mechanism"] == EXACT) & pooled["parameters"].notna()]
     # The run's come last, so that they stand.
     exact = exact.sort_values("origin")
     sizes_of = dict(zip(exact["protocol"], exact["parameters"], strict=True))
     rows = []
-    for key in shown(own):
+    for key in shown(scored(evidence, scores)):
         mine = of(pooled, key)
         known = mine[mine["parameters"].notna()]
         if known.empty:

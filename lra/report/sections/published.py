@@ -13,7 +13,7 @@ import msgspec
 from lra.core import published
 from lra.core.catalogue import NO_MIXING
 from lra.core.published import Quality
-from lra.report.accuracy import ACCURACY, Accuracies, Column, Score
+from lra.report.accuracy import ACCURACY, Accuracies, Column, Score, scored
 from lra.report.analysis import Analysis
 from lra.report.load.frame import typed
 from lra.report.model import Row, Section, Table, Value
@@ -110,13 +110,14 @@ def present(
 
 
 def _accuracies(scores: Accuracies, lines: Sequence[Line], analysis: Analysis) -> Table:
-    figures = analysis.evidence.figures
-    wanted = [column.protocol for column in scores.columns]
-    own = figures[(figures["metric"] == scores.metric) & figures["protocol"].isin(wanted)]
+    keys = shown(scored(analysis.evidence, scores))
     rows: list[Row] = []
     for mechanism in dict.fromkeys(line.mechanism for line in lines):
-        ours = [key for key in shown(own) if key.mechanism == mechanism]
-        rows += [key.row(_ours(scores, key), group=mechanism) for key in ours]
+        rows += [
+            key.row(_ours(scores, key), group=mechanism)
+            for key in keys
+            if key.mechanism == mechanism
+        ]
         rows += [
             Row(line.label, tuple(_theirs(line, scores)), group=mechanism)
             for line in lines

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from lra.report.accuracy import Accuracies
+from lra.report.accuracy import Accuracies, scored
 from lra.report.analysis import Analysis
 from lra.report.baselines import guessing
 from lra.report.model import Section, Table, Value, there
@@ -50,11 +50,8 @@ def present(
 
 def _intervals(scores: Accuracies, analysis: Analysis) -> Table | None:
     """The 95 % interval of each mean over seeds; None where nothing has two seeds."""
-    frame = analysis.evidence.figures
-    wanted = [column.protocol for column in scores.columns]
-    own = frame[(frame["metric"] == scores.metric) & frame["protocol"].isin(wanted)]
     rows = []
-    for key in shown(own):
+    for key in shown(scored(analysis.evidence, scores)):
         places = {place.protocol: place for _, place in of(scores.pooled, key).iterrows()}
         values = []
         for column in scores.columns:

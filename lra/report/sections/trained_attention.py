@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
-
-import msgspec
-import pandas as pd
 
 from lra.core.catalogue import NO_MIXING
 from lra.core.cells import QualityCell
 from lra.core.published import Spans, spans
 from lra.core.trained_attention import TrainedAttention
-from lra.report.accuracy import ACCURACY, BITS, Column
+from lra.report.accuracy import Column
 from lra.report.analysis import Analysis
 from lra.report.doubts import UNSEEN
 from lra.report.load.settings import QualitySetting
 from lra.report.model import Figure, Row, Section, Table, Value
 from lra.report.plots.rollout import rollout_figure
-from lra.report.rows import Key, of, reference_notes, shown
+from lra.report.rows import reference_notes
+from lra.report.trainings import Trainings, trainings, whole
 from lra.report.words import NO_VALUE, figures, span
 
 _MOST = 6
@@ -32,77 +30,25 @@ _CAPTION = (
 )
 
 
-class Looked(msgspec.Struct, frozen=True):
-    """Trainings of one setting whose attention was looked at."""
-
-    setting: QualitySetting
-    columns: tuple[Column, ...]
-    keys: tuple[Key, ...]
-    seen: dict[tuple[Key, str], tuple[TrainedAttention | None, ...]]
-    """By row and protocol, over seeds; None where looking failed."""
-    figures: pd.DataFrame
-
-
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each setting in which trained models were looked at."""
+    seen = {
+        id: record.attended
+        for id, record in analysis.evidence.records.items()
+        if record.attended is not None or UNSEEN in record.method
+    }
     published, pictures = spans("lra_spans"), _pictures(analysis)
     return [
         present(one, published, pictures.get(one.setting, ()), is_first=place == 0)
-        for place, one in enumerate(analyse(analysis))
+        for place, one in enumerate(trainings(analysis, seen))
     ]
-
-
-def analyse(analysis: Analysis) -> list[Looked]:
-    """Return what was seen, whole inputs and answers token by token together."""
-    evidence, frame = analysis.evidence, analysis.evidence.figures
-    # Of tokens in an order of no meaning a distance says nothing.
-    own = frame[(frame["kind"] == "quality") & (frame["order"] == "given")]
-    own = own[own["metric"].isin([ACCURACY, BITS])]
-    seen: dict[tuple[str, str], TrainedAttention | None] = {
-        id: record.attended
-        for id, record in evidence.records.items()
-        if record.attended is not None or UNSEEN in record.method
-    }
-    own = own[[id in seen for id in zip(own["origin"], own["record"], strict=True)]]
-    found = []
-    for whole in dict.fromkeys(_whole(one.setting) for one in analysis.accuracies):
-        columns = [
-            column
-            for one in analysis.accuracies
-            if _whole(one.setting) == whole
-            for column in one.columns
-            if (own["protocol"] == column.protocol).any()
-        ]
-        mine = own[own["protocol"].isin([column.protocol for column in columns])]
-        if columns:
-            keys = shown(mine)
-            places = {
-                (key, column.protocol): _seen(of(mine, key), column.protocol, seen)
-                for key in keys
-                for column in columns
-            }
-            found.append(Looked(whole, tuple(columns), tuple(keys), places, mine))
-    return found
-
-
-def _whole(setting: QualitySetting) -> QualitySetting:
-    return msgspec.structs.replace(setting, by_token=False)
-
-
-def _seen(
-    own: pd.DataFrame, protocol: str, seen: Mapping[tuple[str, str], TrainedAttention | None]
-) -> tuple[TrainedAttention | None, ...]:
-    mine = own[own["protocol"] == protocol]
-    return tuple(seen[id] for id in zip(mine["origin"], mine["record"], strict=True))
 
 
 def _pictures(analysis: Analysis) -> dict[QualitySetting, list[Figure]]:
     found: dict[QualitySetting, list[Figure]] = {}
     number = 0
     settings = {
-        column.protocol: _whole(one.setting)
-        for one in analysis.accuracies
-        for column in one.columns
+        column.protocol: whole(one) for one in analysis.accuracies for column in one.columns
     }
     names = ["origin", "record", "protocol", "label"]
     figures = analysis.evidence.figures
@@ -120,11 +66,15 @@ def _pictures(analysis: Analysis) -> dict[QualitySetting, list[Figure]]:
 
 
 def present(
-    one: Looked, published: Spans, pictures: Sequence[Figure], *, is_first: bool
+    one: Trainings[TrainedAttention | None],
+    published: Spans,
+    pictures: Sequence[Figure],
+    *,
+    is_first: bool,
 ) -> Section:
     """Return the distances of a setting beside published ones, and pictures."""
     rows = [
-        key.row([_value(one.seen[key, column.protocol], column) for column in one.columns])
+        key.row([_value(one.of(key, column), column) for column in one.columns])
         for key in one.keys
         # Without mixing no position reads another.
         if key.mechanism != NO_MIXING
@@ -134,7 +84,9 @@ def present(
     if any(value.number is not None for value in beside):
         rows.append(Row("LRA: Transformer", tuple(beside), group="Published"))
         notes.append(f"LRA: {published.source}; below, the length there.")
-    examples = [attention.examples for seen in one.seen.values() for attention in seen if attention]
+    examples = [
+        attention.examples for seen in one.found.values() for attention in seen if attention
+    ]
     over = f"over {span(examples) or '0'} validation sequences of each seed"
     table = Table(
         id=f"attention-distance-{one.setting.id}",

@@ -1,0 +1,91 @@
+"""Accuracies at tokens and bits per byte: tables of their own, means over seeds, baselines."""
+
+import pytest
+
+from lra.report.sections import accuracy, tradeoff
+from report import sample
+from report.analysed import CAUSAL, analysed, bit_costs, lines, recast, told
+
+
+def several(name, *bits):
+    return [told(name, bits=value, seed=seed) for seed, value in enumerate(bits)]
+
+
+def table(records, reference=()):
+    (section,) = accuracy.sections(analysed(records, reference))
+    return section.tables[0]
+
+
+def test_answers_at_tokens_have_a_table_of_their_own():
+    records = [
+        sample.quality("sdpa", "text", 0.9),
+        told("sdpa", "recall", accuracy=0.99),
+        sample.baseline("text"),
+        sample.baseline("recall"),
+    ]
+    first, second = accuracy.sections(analysed(records))
+    assert [one.tables[0].columns for one in (first, second)] == [("text",), ("recall",)]
+    assert second.setting == "mini, token by token"
+    assert "tokens asked for" in second.tables[0].caption
+
+
+def test_answers_at_tokens_stand_against_no_cost_of_a_layer():
+    timed = [sample.efficiency(n, 512, "train", s) for n, s in (("sdpa", 0.02), ("linear", 0.01))]
+
+    def shown(task, model):
+        pairs = (("sdpa", 0.9), ("linear", 0.8))
+        trained = [sample.quality(name, task, a, model=model) for name, a in pairs]
+        return bool(tradeoff.sections(analysed([*trained, *timed])))
+
+    assert shown("text", sample.MODEL) and not shown("recall", CAUSAL)
+
+
+def test_bits_are_means_over_seeds_beside_simple_baselines():
+    records = [
+        *several("sdpa", 1.9, 2.1),
+        told("linear", bits=2.5),
+        told("full", status="oom"),
+        told("identity", bits=3.1),
+        bit_costs(majority=4.9, **{"its grammar": 1.6}),
+    ]
+    found = table(records)
+    assert lines(found) == [
+        ["full", "OOM"],
+        ["linear", "2.50 (n 1)"],
+        ["sdpa", "2.0 (± 0.14, n 2)"],
+        ["identity", "3.10 (n 1)"],
+        # The dearest first, so that the least there is stands last.
+        ["majority", "4.90"],
+        ["the grammar's entropy", "1.60"],
+    ]
+    assert [row.group for row in found.rows[-3:]] == ["Baselines"] * 3
+
+
+@pytest.mark.parametrize(
+    ("rival", "best"),
+    [
+        (several("linear", 2.50, 2.51, 2.52), ["sdpa"]),
+        # No mixing is a baseline, however few bits it needs.
+        (several("linear", 2.5, 2.5, 2.5) + several("identity", 0.5, 0.5, 0.5), ["sdpa"]),
+        (several("linear", 1.5, 1.9, 2.9), []),
+        ([told("linear", bits=2.5)], []),
+    ],
+)
+def test_bold_are_the_fewest_bits_where_they_lie_clear_of_the_next(rival, best):
+    found = table([*several("sdpa", 1.90, 1.91, 1.92), *rival])
+    assert [row.label for row in found.rows if row.values[0].best] == best
+    assert any("Bold" in note for note in found.notes) == bool(best)
+
+
+def test_a_reference_stands_beside_bits_and_is_marked():
+    theirs = recast(told("sdpa", bits=1.8), machine=sample.THERE)
+    found = table([told("linear", bits=2.5)], [theirs, bit_costs(majority=4.9)])
+    titles = [row.title for row in found.rows]
+    assert titles == ["linear", "sdpa (reference)", "majority (reference)"]
+    assert any("Reference rows" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("metric", ["majority", "current_token"])
+def test_a_baseline_in_bits_is_in_no_table_of_accuracies(metric):
+    found = table([told("sdpa", "recall", accuracy=0.9), bit_costs(**{metric: 3.0})])
+    assert [row.label for row in found.rows] == ["sdpa"]
