@@ -23,11 +23,7 @@ FIRST, LAST = int(0.1 * 2**64), int(0.9 * 2**64)
 
 @pytest.mark.parametrize(
     ("split", "keys"),
-    [
-        ("validation", (0, FIRST - 1)),
-        ("train", (FIRST, LAST - 2048)),
-        ("test", (LAST, 2**64 - 1)),
-    ],
+    [("validation", (0, FIRST - 1)), ("train", (FIRST, LAST - 2048)), ("test", (LAST, 2**64 - 1))],
 )
 def test_the_borders_of_the_splits(split, keys):
     for key in keys:

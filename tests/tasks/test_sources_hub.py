@@ -65,10 +65,7 @@ def test_a_folder_through_the_real_loader(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("source", "asked"),
-    [
-        ("hub:imdb", ("imdb", None)),
-        ("hub:stanfordnlp/imdb@abc123", ("stanfordnlp/imdb", "abc123")),
-    ],
+    [("hub:imdb", ("imdb", None)), ("hub:stanfordnlp/imdb@abc123", ("stanfordnlp/imdb", "abc123"))],
 )
 def test_name_revision_and_splits(hub, source, asked):
     seen = hub(held(train=TRAIN, test=TEST, unsupervised=[("x", -1)]))
