@@ -29,8 +29,7 @@ from lra.core.protocol import (
     Rules,
     TrainSpec,
 )
-from lra.core.unknown_keys import misplaced
-from lra.core.validation import misfit, path
+from lra.core.validation import misfit, misplaced, path
 
 _FOLDER = Path(__file__).resolve().parents[1]
 _DEEPEST = 20
