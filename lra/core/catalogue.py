@@ -252,7 +252,7 @@ def _inside_package(target: Target) -> str:
         if not (folder / "__init__.py").is_file():
             break
         packages.insert(0, folder.parent.name)
-    # Of regular packages the last folder found is where the first of them lies.
+    # The last folder found of regular packages is where the first of them lies.
     inside = packages[1:] if len(packages) > 1 else packages
     module = ".".join([*inside, *([] if file.stem == "__init__" else [file.stem])])
     return (

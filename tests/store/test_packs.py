@@ -103,7 +103,7 @@ def test_the_reference_is_read_alike_packed_in_few_files_a_seventh_in_size(tmp_p
         assert store.loose() == {} and len(files) <= 8
         loose += sum(map(len, found.values()))
         packed += sum(file.stat().st_size for file in files)
-    # Of a class of machine with few records it may be more: hundreds of samples compress least.
+    # A class of machine with few records may take more: hundreds of samples compress least.
     assert packed < loose / 7
 
 

@@ -119,6 +119,6 @@ def test_ranks_need_three_mechanisms_on_two_tasks_that_all_have():
 
 
 def test_luck_is_no_escape_from_chance():
-    # Of 2000 rows at one half, 99 % of guesses have at most 52.6 % right.
+    # On 2000 rows at one half, 99 % of guesses have at most 52.6 % right.
     assert not above_chance(0.526, 0.5, 2000) and above_chance(0.5265, 0.5, 2000)
     assert not above_chance(0.17, 0.178, 2000)

@@ -62,7 +62,7 @@ SEVERAL = costs(dict(zip(LENGTHS, (2.0, 0.5, 2.0, 0.5, 0.4, 0.3), strict=True)).
         (EXACT, NOTHING, NEVER),
         (NOTHING, NOTHING, NEVER),
         (costs(lambda n: 0.0 if n == 8192 else 1e9), EXACT, 8192),
-        # Of two middle ones of which one is none, the later: an unsure crossing is not claimed.
+        # The later of two middle ones of which one is none: an unsure crossing is not claimed.
         (each(1900.0, 1e6), costs(exact, 2), NEVER),
         (each(1600.0, 2300.0), costs(exact, 2), math.sqrt(1600 * 2300)),
     ],

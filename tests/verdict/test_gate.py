@@ -24,7 +24,7 @@ from lra.verdict.slowdown import (
 from .simulated import CELLS, NOISY, SHARED, sweeps
 
 RUNS = 60
-"""Of 12 cells: 720 comparisons. tests/verdict/gate_rates.py makes ten thousand."""
+"""Runs of 12 cells: 720 comparisons. tests/verdict/gate_rates.py makes ten thousand."""
 
 
 def change(*logarithms):
