@@ -18,7 +18,7 @@ from lra.core.scales import load_scale
 from tasks.contract import TaskConfig
 from tasks.sources.opening import open_or_prepare
 from tasks.sources.preparing import Watch, stretches
-from tasks.sources.side_by_side import generate
+from tasks.sources.parallel import generate
 
 STEPS = '''
 """Rows whose tokens are their number; what the environment names happens at row 30."""
@@ -116,7 +116,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from lra.core.protocol import DataSpec, Rows
-from tasks.sources.side_by_side import generate
+from tasks.sources.parallel import generate
 if __name__ == "__main__":
     rows = Rows(train=50, validation=3, test=15)
     generate(sys.argv[1], DataSpec(task="steps", length=9, rows=rows), Path("f00d"), 2)
