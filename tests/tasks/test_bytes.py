@@ -11,8 +11,7 @@ from set_reader import noted, read_set, refused
 from lra.core.dataset import SPLITS, UNASKED
 from lra.core.protocol import Rows
 from tasks.bytes import Bytes, BytesConfig
-from tasks.sources.data_hash import source_content
-from tasks.sources.hashed_files import hashed_files
+from tasks.sources.data_hash import hashed_files, source_content
 
 TEXT = bytes(range(32, 127)) * 40
 SHARES = {"train": TEXT, "validation": TEXT[:200], "test": TEXT[200:500]}
@@ -104,7 +103,7 @@ CUT = gzip.compress(TEXT)[:-20]
         (write(TEXT, "a.train.txt"), "no text for validation"),
         (write(CUT, "a.txt.gz"), "a.txt.gz' is cut short"),
         (write(CUT, "A.TXT.GZ"), "A.TXT.GZ' is cut short"),
-        (write(b"no archive", "a.txt.gz"), "a.txt.gz' is no whole gzip archive"),
+        (write(b"no archive", "a.txt.gz"), "a.txt.gz' is no whole .gz file"),
         (write(b"", "a.txt"), "a.txt' is empty"),
         (write(b"x", "a.txt"), "no rows for train"),
     ],

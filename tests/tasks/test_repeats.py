@@ -3,7 +3,7 @@
 import numpy as np
 
 from lra.core.dataset import Split
-from tasks.sources.repeats import Repeats
+from tasks.sources.checking import Repeats
 
 
 def repeats(*splits, inputs=1):

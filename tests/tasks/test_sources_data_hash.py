@@ -167,5 +167,6 @@ def test_a_source_that_a_task_does_not_read_is_refused_before_it_is_hashed(
 def test_sources_that_are_refused_are_those_that_the_task_refuses(name):
     """A task here that learns to read must say so where its data is hashed."""
     own = catalogue.load(catalogue.find("task", name)).parts is not Task.parts
-    read = tasks.sources.data_hash._READ
-    assert own == bool(read[name]) if name in read else not own
+    known = tasks.sources.data_hash
+    assert own == (name in known._FINDERS or name in known._PATHFINDER)
+    assert not own or name not in known._UNREAD

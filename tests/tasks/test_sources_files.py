@@ -3,8 +3,8 @@
 import pytest
 from set_reader import refused
 
+from tasks.sources.data_hash import hashed_files
 from tasks.sources.files import source_files
-from tasks.sources.hashed_files import hashed_files
 
 
 def touch(folder, *names):

@@ -11,7 +11,7 @@ from set_reader import ALL, noted, read_set, refused, texts
 from lra.core.dataset import SPLITS
 from lra.core.protocol import Rows
 from tasks.retrieval import Retrieval, RetrievalConfig
-from tasks.sources.hashed_files import hashed_files
+from tasks.sources.data_hash import hashed_files
 from tasks.sources.pair_files import pair_files
 from tasks.sources.tables import read_rows
 

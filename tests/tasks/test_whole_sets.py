@@ -20,10 +20,10 @@ from tasks.contract import Example, Part, Task, TaskConfig
 from tasks.listops import ListOps, ListOpsConfig
 from tasks.pathfinder import Pathfinder, PathfinderConfig
 from tasks.sources.data_hash import content_hash, source_kind
-from tasks.sources.documents import document_tokens
 from tasks.sources.facts import read_facts
 from tasks.sources.opening import open_or_prepare
 from tasks.sources.prepared import buffers_hash
+from tasks.sources.tables import document_tokens
 from tasks.sources.whole_sets import prepare_whole
 from tasks.text import Text, TextConfig
 

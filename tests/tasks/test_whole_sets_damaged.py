@@ -4,7 +4,7 @@ import pytest
 from review_sets import hashed, opened, prepare, text, write_reviews
 from set_reader import refused
 
-from tasks.sources.documents import document_tokens
+from tasks.sources.tables import document_tokens
 
 
 @pytest.fixture
