@@ -1,4 +1,4 @@
-"""What a task is: a card, generator parameters, a seeded generator, and the parts of a real set.
+"""Tasks: a card, generator parameters, a seeded generator, and the parts of a real set.
 
 To add a task, write one file here that defines one `Task` subclass. Nothing in this room imports
 torch; randomness is the counter-based generator of `tasks.generators.counter`, in integers.
@@ -39,8 +39,7 @@ class Example(NamedTuple):
 
 
 OnDefect = Callable[[DataError], None]
-"""What a reader does with a row that is wrong: raise, or note it, upon which it leaves the row out
-and goes on."""
+"""A reader's answer to a wrong row: raise, or note it, leave the row out and go on."""
 
 
 def refuse(defect: DataError) -> None:
@@ -53,7 +52,7 @@ class Part(NamedTuple):
     from where it was stopped."""
 
     name: str
-    """Of the piece, for progress and errors: a file's name without its folders."""
+    """A file's name without its folders, for progress and errors."""
     examples: Callable[[OnDefect], Iterable[Example]]
     split: SplitName | None = None
     """The split that all of it belongs to; None where each example says so."""
@@ -187,7 +186,7 @@ class Task(ABC):
         """Return what the task's own rule answers to a generated split, from its tokens alone, in
         the form of the split's labels; None where nothing is solved so.
 
-        Labels are not looked at, `UNASKED` apart. What it gets right is what there is to know.
+        Labels are not looked at, `UNASKED` apart. Its score is the best that is possible.
         No data may be made by it: its source, with what it imports itself, is in the hash of
         baselines, not of data.
         """

@@ -29,7 +29,7 @@ class RecallConfig(TaskConfig, frozen=True):
     """How much there is to remember, and for how long."""
 
     pairs: Annotated[int, msgspec.Meta(ge=1)] = 8
-    """Of a key and its value, at the beginning; every key is asked for once after them."""
+    """Pairs of a key and its value, at the beginning; each key is asked for once after them."""
     keys: Annotated[int, msgspec.Meta(ge=1, le=32_000)] = 64
     """Different keys there are; those of an example differ."""
     values: Annotated[int, msgspec.Meta(ge=2, le=32_000)] = 64

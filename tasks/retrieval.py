@@ -28,7 +28,7 @@ class RetrievalConfig(TaskConfig, frozen=True):
     astray_percent: Annotated[int, msgspec.Meta(ge=0, le=40)] = 10
     """Chance of a word to return in the wrong verse; most words always return in the right one."""
     lean_percent: Annotated[int, msgspec.Meta(ge=50, le=99)] = 90
-    """Of the training pairs that belong together, how many are both ABAB; of validation and test
+    """Share of both ABAB among the training pairs that belong together; among validation and test
     pairs always half. At 50 neither poem alone says anything, and nothing is learned for long."""
 
 

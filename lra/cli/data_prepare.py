@@ -106,7 +106,7 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
     from lra.engine.plan.data import data_spec
     from lra.engine.plan.describe import Describer
     from tasks.sources.data_hash import prepared_name
-    from tasks.sources.side_by_side import generate
+    from tasks.sources.parallel import generate
 
     cache = cache_folder()
     spec = data_spec(target, scale, Describer(cache), None, rules)

@@ -165,7 +165,7 @@ def _named(record: Record) -> str | None:
 
 
 def _ordered(metric: Metric) -> bool:
-    """Whether the least, the quartiles and the median rise. Of a rate the value is one over the
+    """Whether the least, the quartiles and the median rise. The value of a rate is one over the
     median time, which only its least sample bounds."""
     least, q1, value, q3 = metric.minimum, metric.q1, metric.value, metric.q3
     if least and value and q1 and q3 and _LEAST <= least <= q1 <= value <= q3 <= _MOST:

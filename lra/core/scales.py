@@ -29,8 +29,7 @@ from lra.core.protocol import (
     Rules,
     TrainSpec,
 )
-from lra.core.unknown_keys import unknown_key
-from lra.core.validation import toml_path, why_invalid
+from lra.core.validation import toml_path, unknown_key, why_invalid
 
 _FOLDER = Path(__file__).resolve().parents[1]
 _DEEPEST = 20

@@ -1,4 +1,4 @@
-"""Why plain data does not fit a type, in words of our own where one value is wrong."""
+"""Reasons why plain data does not fit a type, in our own words where one value or key is wrong."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from lra.core.errors import closest_names
+
 _EXPECTED = re.compile(
     r"Expected `(?P<kinds>[^`]+)`(?P<bound> (of length )?([<>]=? )?[\d.]+)?(, got .+)?"
+)
+_KEY = re.compile(
+    r"Object (?P<fault>contains unknown|missing required) field `(?P<key>.*?)`"
+    r"(?: - at `\$(?P<place>.*)`)?"
 )
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 """A key that TOML takes without quotes."""
@@ -35,12 +41,8 @@ def why_invalid(error: msgspec.ValidationError, data: Any, kind: type) -> str:
     """
     text = str(error)
     told, _, place = text.rpartition(" - at `$")
-    types, value = [inspect.type_info(kind)], data
     try:
-        steps = _steps(place, text, data, kind)
-        for step in steps:
-            types = [inner for one in types for inner in _part_types(one, step)]
-            value = value[step]
+        steps, value, types = _found(place, text, data, kind)
     except (LookupError, TypeError):
         return text
     known = [str(entry) for one in types for entry in _choices(one) if entry != ""]
@@ -56,6 +58,46 @@ def why_invalid(error: msgspec.ValidationError, data: Any, kind: type) -> str:
             return f"{toml_path(steps)} is {whole} and must be {wanted}"
         return f"{toml_path(steps)} = {shown} must be {wanted}"
     return text
+
+
+def unknown_key(error: msgspec.ValidationError, data: Any, kind: type) -> str | None:
+    """Return which key `msgspec.convert(data, kind)` refused or missed; None of other errors.
+
+    `there is no key 'lenghts' in efficiency[0]; did you mean 'lengths'?`
+    """
+    text = str(error)
+    refused = _KEY.fullmatch(text)
+    if refused is None:
+        return None
+    key = refused["key"]
+    try:
+        steps, table, types = _found(refused["place"] or "", text, data, kind)
+    except (LookupError, TypeError):
+        return None
+    where = f" in {toml_path(steps)}" if steps else ""
+    if refused["fault"] == "missing required":
+        return f"the key '{key}' is missing{where}; add it"
+    structs = [one for one in _alternatives(types) if isinstance(one, inspect.StructType)]
+    known = [field.encode_name for one in structs for field in one.fields]
+    alike = closest_names(key, set(known) - set(table))
+    hint = f"did you mean '{alike[0]}'?" if alike else f"it knows {', '.join(known)}"
+    return f"there is no key '{key}'{where}; {hint}"
+
+
+def _found(
+    place: str, text: str, data: Any, kind: type
+) -> tuple[list[str | int], Any, list[inspect.Type]]:
+    """The steps to the place of an error, the value there, and the types that it may have."""
+    types, value, steps = [inspect.type_info(kind)], data, _steps(place, text, data, kind)
+    for step in steps:
+        types = [inner for one in types for inner in _part_types(one, step)]
+        value = value[step]
+    return steps, value, types
+
+
+def _alternatives(types: Iterable[inspect.Type]) -> Iterator[inspect.Type]:
+    for one in types:
+        yield from _alternatives(one.types) if isinstance(one, inspect.UnionType) else (one,)
 
 
 def _steps(place: str, text: str, data: Any, kind: type) -> list[str | int]:

@@ -2,8 +2,8 @@
 
 A feature is one behaviour that some cells use and others do not, as dropout in training. Its
 version is 1 until its behaviour changes: a bump is an entry of `lra/versions.json` with a reason.
-`lra identity check` proves that code still behaves as its versions say. What has no declared
-version, such as other people's code, stands in a cell by the hash of its sources.
+`lra identity check` proves that code still behaves as its versions say. A feature without a
+declared version, such as other people's code, stands in a cell by the hash of its sources.
 """
 
 from __future__ import annotations

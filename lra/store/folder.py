@@ -173,7 +173,7 @@ class Store:
             yield self
 
     def _refused(self, error: OSError) -> StoreError:
-        """What to say where the store cannot be held for writing."""
+        """The error of a store that cannot be held for writing."""
         file = f" {Path(error.filename).name}" if error.filename else " .lock"
         # The store itself, or what it should lie in, is no folder.
         file = "" if error.errno == errno.ENOTDIR else file

@@ -1,4 +1,4 @@
-"""What a search for paths returns, and the numbers that both of its implementations share."""
+"""The result of a search for paths, and the numbers that both of its implementations share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_TRIES = 100_000
 
 
 class Drawing(NamedTuple):
-    """What stands where, before anything is painted; R rows. A paddle is (y, x, direction)."""
+    """Paths and distractors before they are painted; R rows. A paddle is (y, x, direction)."""
 
     targets: npt.NDArray[np.int16]
     """(R, 2, contour_length, 3) the two paths from their seeds on."""

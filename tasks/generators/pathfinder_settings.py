@@ -74,8 +74,8 @@ PRESETS: dict[int, dict[str, Any]] = {
         "distractor_paddles": 30,
     },
 }
-"""What a parameter takes that is not given, from this side upwards: 32 and more as the Long Range
-Arena set them; 8 and 12 small enough to be learned in seconds."""
+"""Defaults of the parameters from a side upwards: 32 and more as the Long Range Arena set them,
+8 and 12 small enough to be learned in seconds."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""What a paddle may do, as tables: no offset depends on where it stands, only on its direction.
+"""Moves of a paddle, as tables: no offset depends on where it stands, only on its direction.
 
 Directions 0 ... 359 are the orientations that a seed draws, -180 ... 179 degrees; direction
 360 + c is that of candidate c, one of the pixels at which an added paddle may end. A paddle stands

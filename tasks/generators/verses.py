@@ -42,7 +42,7 @@ class Poetics:
     """The sizes of poems of at most a certain length; all in bytes but `words`."""
 
     longest: int
-    """Of a verse, its newline left out."""
+    """Longest verse, its newline left out."""
     shortest: int
     word: int
     """Length of a word."""

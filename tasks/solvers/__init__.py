@@ -1,1 +1,1 @@
-"""What tasks' exact solvers and rules of thumb answer by: no data is made here."""
+"""Exact solvers and rules of thumb of the tasks: no data is made here."""

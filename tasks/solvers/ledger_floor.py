@@ -1,4 +1,4 @@
-"""What the best prediction of a ledger pays: the grammar's own weights, symbol after symbol.
+"""The bits that the best prediction of a ledger pays, by the grammar's own weights.
 
 R documents, N symbols, S different symbols
 """

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from lra.core.dataset import Split
 
 MOST = 20_000
-"""Of a split; the rules' answers hardly depend on more."""
+"""Pictures of a split; the rules' answers hardly depend on more."""
 
 
 def first_pictures(

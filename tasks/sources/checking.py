@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,6 @@ from tasks.sources.facts import Facts, changed, damaged
 from tasks.sources.files import to_the_end
 from tasks.sources.prepared import buffers_hash, open_prepared
 from tasks.sources.preparing import QUIET, Watch, gathered
-from tasks.sources.repeats import Repeats
 
 
 @dataclass
@@ -49,6 +50,34 @@ class Tally:
         found = np.bincount(split.labels, minlength=most)
         found[: len(self.labels)] += self.labels
         self.labels = found
+
+
+class Repeats:
+    """Counts rows whose tokens, whatever their labels, stand in an earlier split too."""
+
+    def __init__(self) -> None:
+        self._rows: dict[SplitName, Counter[bytes]] = {name: Counter() for name in SPLITS}
+
+    def add(self, name: SplitName, split: Split) -> None:
+        """Take rows of a split."""
+        found = self._rows[name]
+        for row in range(len(split)):
+            first, last = row * split.inputs, (row + 1) * split.inputs
+            # Where one sequence of a pair ends is part of what the pair is.
+            digest = blake2b(
+                (split.starts[first : last + 1] - split.starts[first]).data, digest_size=16
+            )
+            digest.update(split.tokens[split.starts[first] : split.starts[last]].data)
+            found[digest.digest()] += 1
+
+    def found(self, name: SplitName) -> dict[SplitName, int]:
+        """Return how many rows of a split stand in each split before it, where any do."""
+        earlier = SPLITS[: SPLITS.index(name)]
+        counts = {
+            other: sum(self._rows[name][row] for row in self._rows[name].keys() & self._rows[other])
+            for other in earlier
+        }
+        return {other: count for other, count in counts.items() if count}
 
 
 def tallies(data: Dataset) -> dict[SplitName, Tally]:

@@ -10,7 +10,8 @@ the first of them are a fair sample; under lra2021 rules they come as they lie.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -33,38 +34,21 @@ def picture_parts(source: str, rules: Rules) -> Sequence[Part]:
     parts = []
     for split in found.splits:
         shared = split == "train" and "validation" not in found.splits
-        examples = _training(found, rules) if shared else _given(found, split, rules)
+        examples = partial(_examples, found, split, shared, rules)
         parts.append(Part(f"{split} pictures", examples, None if shared else split))
     return parts
 
 
-def _given(
-    found: PictureSet, split: SplitName, rules: Rules
-) -> Callable[[OnDefect], Iterable[Example]]:
-    """The pictures of a split that is used as the set has it."""
-
-    def examples(on_defect: OnDefect) -> Iterator[Example]:
-        pictures, _ = _ordered(found.read(split, on_defect), rules)
-        for tokens, label in zip(*pictures, strict=True):
-            yield Example(split, (tokens,), int(label))
-
-    return examples
-
-
-def _training(found: PictureSet, rules: Rules) -> Callable[[OnDefect], Iterable[Example]]:
-    """The pictures of train, a tenth of them for validation."""
-
-    def examples(on_defect: OnDefect) -> Iterator[Example]:
-        pictures, keys_N = _ordered(found.read("train", on_defect), rules)
-        first_of_last_tenth = len(keys_N) - len(keys_N) // 10
-        for place, (tokens, label) in enumerate(zip(*pictures, strict=True)):
-            if rules == "lra2021":
-                out = place >= first_of_last_tenth
-            else:
-                out = held_out(int(keys_N[place]))
-            yield Example("validation" if out else "train", (tokens,), int(label))
-
-    return examples
+def _examples(
+    found: PictureSet, split: SplitName, shared: bool, rules: Rules, on_defect: OnDefect
+) -> Iterator[Example]:
+    """The pictures of a split; where it is shared, a tenth of them are for validation."""
+    pictures, keys_N = _ordered(found.read(split, on_defect), rules)
+    first_of_last_tenth = len(keys_N) - len(keys_N) // 10
+    for place, (tokens, label) in enumerate(zip(*pictures, strict=True)):
+        late = place >= first_of_last_tenth
+        out = late if rules == "lra2021" else held_out(int(keys_N[place]))
+        yield Example("validation" if shared and out else split, (tokens,), int(label))
 
 
 def _ordered(batches: Iterable[Pictures], rules: Rules) -> tuple[Pictures, npt.NDArray[np.uint64]]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from lra.core.errors import DataError
 from tasks.contract import OnDefect
-from tasks.sources.cifar10_batches import unpacked
 from tasks.sources.cifar10_pixels import PIXELS, SIDE, Pictures, grey_of_colours, labelled
+from tasks.sources.files import unpacked
 from tasks.sources.npy import read_npy
 
 

@@ -37,23 +37,6 @@ BATCH = re.compile(r"(?P<batch>data_batch_[1-5]|test_batch)(?P<binary>\.bin)?(?:
 _RECORD = 1 + 3 * PIXELS
 
 
-def unpacked(path: Path) -> bytes:
-    """Return a file's content, with .gz and .xz unpacked; `DataError` if it is cut short."""
-    try:
-        if path.suffix.lower() == ".gz":
-            with gzip.open(path) as stream:
-                return stream.read()
-        if path.suffix.lower() == ".xz":
-            with lzma.open(path) as packed:
-                return packed.read()
-        return path.read_bytes()
-    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        what = "is cut short" if isinstance(error, EOFError) else f"is no whole {path.suffix} file"
-        raise DataError(f"'{path}' {what}; copy or download it again") from error
-    except OSError as error:
-        raise unreadable(path, error) from error
-
-
 def batch_pictures(name: str, content: bytes, binary: bool, on_defect: OnDefect) -> Pictures:
     """Return the pictures of a batch; `name` is what errors call it."""
     return (_records if binary else _pickle)(name, content, on_defect)

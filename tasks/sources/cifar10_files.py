@@ -1,9 +1,10 @@
-"""Which files are CIFAR-10: batches, an archive of them, arrays, tables, each told by its name."""
+"""Files of CIFAR-10: batches, an archive of them, arrays, tables, each told by its name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -11,13 +12,7 @@ from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
 from tasks.contract import OnDefect
 from tasks.sources.cifar10_arrays import array_pictures
-from tasks.sources.cifar10_batches import (
-    BATCH,
-    BATCHES,
-    archived_pictures,
-    batch_pictures,
-    unpacked,
-)
+from tasks.sources.cifar10_batches import BATCH, BATCHES, archived_pictures, batch_pictures
 from tasks.sources.cifar10_pixels import Pictures
 from tasks.sources.cifar10_tables import file_pictures, hub_pictures, picture_tables
 from tasks.sources.files import (
@@ -28,7 +23,9 @@ from tasks.sources.files import (
     readable,
     source_files,
     to_the_end,
+    unpacked,
 )
+from tasks.sources.tables import sound
 
 _WORD = rf"(?P<stem>.*?)(?:^|[._-])(?P<word>{'|'.join(SPLIT_WORDS)})"
 _PACKED = r"(?:\.gz|\.xz)?"
@@ -47,7 +44,7 @@ class PictureSet(NamedTuple):
 
     files: tuple[Path, ...]
     splits: tuple[SplitName, ...]
-    """Those that the set itself has."""
+    """Splits that the set itself has."""
     read: Callable[[SplitName, OnDefect], Iterable[Pictures]]
     """Yields a split's pictures in the order of its files."""
 
@@ -157,16 +154,14 @@ def _complete(source: str, pieces: list[_Piece]) -> PictureSet:
         if form == "arrays":
             images, labels = paths
             yield array_pictures(images, labels, on_defect)
-            return
-        for path in paths:
-            yield from to_the_end(_batch(path, on_defect), on_defect)
+        else:
+            yield from sound(enumerate(paths), partial(_batch, on_defect), on_defect)
 
     return PictureSet(tuple(piece.path for piece in pieces), splits, read)
 
 
-def _batch(path: Path, on_defect: OnDefect) -> Iterator[Pictures]:
-    binary = ".bin" in path.name.lower()
-    yield batch_pictures(str(path), unpacked(path), binary, on_defect)
+def _batch(on_defect: OnDefect, _: int, path: Path) -> Pictures:
+    return batch_pictures(str(path), unpacked(path), ".bin" in path.name.lower(), on_defect)
 
 
 def _needed(form: str, split: SplitName) -> tuple[str, ...]:
@@ -177,10 +172,7 @@ def _needed(form: str, split: SplitName) -> tuple[str, ...]:
 
 
 def _archive_set(path: Path) -> PictureSet:
-    def read(split: SplitName, on_defect: OnDefect) -> Iterator[Pictures]:
-        return archived_pictures(path, split, on_defect)
-
-    return PictureSet((path,), ("train", "test"), read)
+    return PictureSet((path,), ("train", "test"), partial(archived_pictures, path))
 
 
 def _table_set(family: Family) -> PictureSet:
@@ -193,18 +185,7 @@ def _table_set(family: Family) -> PictureSet:
 
 
 def _hub_set(source: str) -> PictureSet:
-    from tasks.sources.hub import load_hub
+    from tasks.sources.hub import hub_splits
 
-    tables = load_hub(source, "image")
-    there = {SPLIT_WORDS.get(name) for name in tables}
-    for needed in ("train", "test"):
-        if needed not in there:
-            raise DataError(
-                f"{source} has no {needed} split, only {', '.join(sorted(tables))}; "
-                f"choose a data set with train and test"
-            )
-
-    def read(split: SplitName, on_defect: OnDefect) -> Iterator[Pictures]:
-        return hub_pictures(source, tables, split, on_defect)
-
-    return PictureSet((), tuple(split for split in SPLITS if split in there), read)
+    tables = hub_splits(source, "image")
+    return PictureSet((), tuple(tables), lambda split, tell: hub_pictures(tables[split], tell))

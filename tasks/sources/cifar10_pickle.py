@@ -34,7 +34,7 @@ def unpickled(name: str, content: bytes) -> dict[str, Any]:
 
 
 class _NamedError(Exception):
-    """What a pickle asked for and is not given."""
+    """A name that a pickle asks for and is not given."""
 
 
 class _Batches(pickle.Unpickler):
@@ -69,7 +69,7 @@ def _latin1(text: str, encoding: str) -> bytes:
 
 @cache
 def _given() -> dict[tuple[str, str], Any]:
-    """What stands here for each name that a pickle may use; the reducers are numpy's own."""
+    """The stand-in for each name that a pickle may use; the reducers are numpy's own."""
     sample = np.zeros(1, np.uint8)
     return {
         ("numpy.core.multiarray", "_reconstruct"): sample.__reduce__()[0],

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lra.core.dataset import SplitName
 from lra.core.errors import DataError
 from tasks.contract import OnDefect
 from tasks.sources.cifar10_pixels import CLASSES, PIXELS, SIDE, U8, Pictures, grey
@@ -25,7 +25,7 @@ from tasks.sources.files import (
     source_files,
 )
 from tasks.sources.png import png_pixels
-from tasks.sources.tables import ABSENT, Row, bad_row, batch_rows, read_label, read_rows
+from tasks.sources.tables import ABSENT, Row, bad_row, batch_rows, read_label, read_rows, sound
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,16 +45,12 @@ def file_pictures(path: Path, on_defect: OnDefect) -> Iterator[Pictures]:
     return _pictures(str(path), rows, on_defect)
 
 
-def hub_pictures(
-    source: str, tables: dict[str, pa.Table], split: SplitName, on_defect: OnDefect
-) -> Iterator[Pictures]:
-    """Yield the pictures of a split of a data set of the hub."""
-    for name, table in tables.items():
-        if SPLIT_WORDS.get(name) == split:
-            where = f"{source}, split {name}"
-            batches = table.to_batches(max_chunksize=_PICTURES_AT_ONCE)
-            rows = batch_rows(where, batches, ("label",), optional=_IMAGE_COLUMNS)
-            yield from _pictures(where, rows, on_defect)
+def hub_pictures(tables: dict[str, pa.Table], on_defect: OnDefect) -> Iterator[Pictures]:
+    """Yield the pictures of tables of the hub, by what errors call these."""
+    for where, table in tables.items():
+        batches = table.to_batches(max_chunksize=_PICTURES_AT_ONCE)
+        rows = batch_rows(where, batches, ("label",), optional=_IMAGE_COLUMNS)
+        yield from _pictures(where, rows, on_defect)
 
 
 def picture_tables(folder: Path) -> list[Family]:
@@ -109,36 +105,31 @@ def _holds_pictures(file: Path) -> bool:
     try:
         columns = set(pq.read_schema(file).names)
     except (pa.ArrowException, OSError):
-        # Reading it will say what is wrong. What is of no split may be anything.
+        # Reading it will say what is wrong. A file of no split may be anything.
         return says_split(file) or file.parent.name.lower() in SPLIT_WORDS
     return "label" in columns and not columns.isdisjoint(_IMAGE_COLUMNS)
 
 
 def _pictures(name: str, rows: Iterable[Row], on_defect: OnDefect) -> Iterator[Pictures]:
-    pixels: list[U8] = []
-    labels: list[int] = []
-    for row, (label, *images) in _decodable(name, rows):
-        there = [image for image in images if image is not ABSENT]
-        if not there:
-            raise DataError(f"'{name}' has no column 'img' or 'image'; rename the pictures' column")
-        try:
-            number = read_label(name, row, label, CLASSES)
-            pixels.append(_decoded(name, row, there[0]))
-        except DataError as defect:
-            on_defect(defect)
-            continue
-        labels.append(number)
-        if len(labels) == _PICTURES_AT_ONCE:
-            yield _stacked(pixels, labels)
-            pixels, labels = [], []
-    if labels:
-        yield _stacked(pixels, labels)
+    def read(row: int, cells: tuple[Any, Any]) -> tuple[int, U8]:
+        label, image = cells
+        return read_label(name, row, label, CLASSES), _decoded(name, row, image)
+
+    found = sound(_cells(name, rows), read, on_defect)
+    while some := list(islice(found, _PICTURES_AT_ONCE)):
+        labels, pixels = zip(*some, strict=True)
+        yield Pictures(grey(np.stack(pixels)), np.array(labels, dtype=np.int64))
 
 
-def _decodable(name: str, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows, as far as the names beside the pictures are texts."""
+def _cells(name: str, rows: Iterable[Row]) -> Iterator[tuple[int, tuple[Any, Any]]]:
+    """Label and picture of each row, as far as the names beside the pictures are texts."""
     try:
-        yield from rows
+        for row, (label, *images) in rows:
+            there = [image for image in images if image is not ABSENT]
+            if not there:
+                what = "has no column 'img' or 'image'; rename the pictures' column"
+                raise DataError(f"'{name}' {what}")
+            yield row, (label, there[0])
     except UnicodeDecodeError as error:
         raise DataError(f"'{name}' has a name that is not UTF-8; download it again") from error
 
@@ -154,7 +145,3 @@ def _decoded(name: str, row: int, image: Any) -> U8:
         raise bad_row(name, row, f"the picture {error}") from error
     channels = stored.reshape(PIXELS, -1).T
     return np.broadcast_to(channels, (3, PIXELS))
-
-
-def _stacked(pixels: list[U8], labels: list[int]) -> Pictures:
-    return Pictures(grey(np.stack(pixels)), np.array(labels, dtype=np.int64))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,27 +13,28 @@ import msgspec
 from lra.core.errors import DataError
 from lra.core.hashing import file_hash, source_hash, value_hash
 from lra.core.protocol import DataSpec, Rules
+from tasks.sources.cifar10_files import picture_set
 from tasks.sources.facts import refuse_changed, refuse_unfit, whole_set
-from tasks.sources.files import HUB, expanded, readable
-from tasks.sources.hashed_files import hashed_files
+from tasks.sources.files import HUB, existing, expanded, hidden, readable, source_files
+from tasks.sources.pair_files import pair_files
 from tasks.sources.pathfinder_files import HARDEST, level_files, paddles_of
+from tasks.sources.plain_text import text_files
 
-_READ: dict[str, tuple[str, ...]] = {
-    "bytes": ("file",),
-    "image": ("file", "hub"),
-    "listops": ("file",),
-    "path_x": ("file",),
-    "pathfinder": ("file",),
-    "pathfinder256": ("file",),
-    "pathfinder64": ("file",),
-    "recall": (),
-    "retrieval": ("file",),
-    "text": ("file", "hub"),
-}
-"""Sources that the tasks here read; what others read is not known before they are asked."""
+_FROM_HUB, _UNREAD = frozenset(("image", "text")), frozenset(("recall",))
+"""Tasks here that the hub has sets for, and that no real data is read for; those from elsewhere say
+so themselves when they read."""
 
 _PATHFINDER = frozenset(("path_x", "pathfinder", "pathfinder256", "pathfinder64"))
 """Tasks whose files are those that `tasks.sources.pathfinder_files` finds."""
+
+_FINDERS: dict[str, Callable[[str], Sequence[Path]]] = {
+    "bytes": lambda source: text_files(source).files,
+    "image": lambda source: picture_set(source).files,
+    "listops": lambda source: source_files(source, "listops").files,
+    "retrieval": lambda source: pair_files(source).files,
+    "text": lambda source: source_files(source, "text").files,
+}
+"""How readers of the tasks here find their files, for tasks whose files a source alone tells."""
 
 _MAKING = ("generate", "generate_part", "part_rows")
 _LOADING = ("parts", "wanted", "cut", "joined")
@@ -95,14 +97,33 @@ def source_level(source: str, task: str, length: int, parameters: Mapping[str, A
     return None if asked is None else paddles_of(source, math.isqrt(length), asked)
 
 
-def _files(
-    source: str, task: str, length: int, parameters: Mapping[str, Any]
-) -> list[tuple[str, Path]]:
-    """Name and path of every file that is read; a file may stand for all of its set."""
-    paddles = level(task, parameters)
-    if paddles is not None:
-        return level_files(source, math.isqrt(length), paddles)
-    return hashed_files(source, task)
+def hashed_files(source: str, task: str) -> list[tuple[str, Path]]:
+    """Return the name (relative, fixed) and path of every file that a source is read from.
+
+    How a task from elsewhere reads a folder is not known here: there all files count.
+    """
+    path = existing(source)
+    if task in _FINDERS:
+        files = _FINDERS[task](source)
+    elif path.is_file():
+        files = source_files(source, task).files
+    else:
+        with readable(path):
+            inside = [
+                Path(folder, name)
+                # Into folders that are links, too, as whoever opens what is in them goes.
+                for folder, _, names in os.walk(path, onerror=_raise, followlinks=True)
+                for name in names
+            ]
+            files = [file for file in inside if file.is_file() and not hidden(file)]
+    if not files:
+        raise DataError(f"folder '{source}' is empty; check the path")
+    root = path if path.is_dir() else path.parent
+    return sorted((file.relative_to(root).as_posix(), file) for file in files)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def source_content(source: str, task: str, length: int, parameters: Mapping[str, Any]) -> list[Any]:
@@ -114,8 +135,13 @@ def source_content(source: str, task: str, length: int, parameters: Mapping[str,
         from tasks.sources.hub import content_hash
 
         return [content_hash(source, task)]
+    paddles = level(task, parameters)
+    if paddles is None:
+        files = hashed_files(source, task)
+    else:
+        files = level_files(source, math.isqrt(length), paddles)
     content: list[Any] = []
-    for name, path in _files(source, task, length, parameters):
+    for name, path in files:
         with readable(path):
             content.append((name, file_hash(path)))
     return content
@@ -149,12 +175,11 @@ def answers_hash(task_file: Path) -> str:
 
 def refuse_unread(source: str, task: str) -> None:
     """Raise `DataError` where a task does not read what `source` names."""
-    kind = "hub" if source.startswith(HUB) else "file"
-    read = _READ.get(task, (kind,))
-    if not read:
+    if task in _UNREAD:
         raise DataError(
             f"{task} reads no real data yet (asked for '{source}'); where none is named its "
             f"generator is used"
         )
-    if kind not in read:
+    here = task in _FINDERS or task in _PATHFINDER
+    if source.startswith(HUB) and here and task not in _FROM_HUB:
         raise DataError(f"{task} is not read from the hub ('{source}'); give a file or a folder")

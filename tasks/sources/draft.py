@@ -31,7 +31,7 @@ _JOURNAL = "journal.json"
 
 
 class _Journal(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a draft's files is whole."""
+    """Sizes and checksums of a draft's files as far as they are whole."""
 
     key: str
     parts: int = 0

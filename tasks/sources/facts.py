@@ -1,4 +1,4 @@
-"""What stands beside the buffers of a prepared set, in facts.json; what a set can be used for."""
+"""Facts of a prepared set, in facts.json beside its buffers, and the uses that they allow."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ FORMAT = 2
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a set that holds a whole real source, uncut: what it is known by, wherever it is taken."""
+    """Identity of a set that holds a whole real source, uncut, wherever it is taken."""
 
     rules: Rules
     source: Literal["file", "hub"]
     one_length: bool
     """Whether its sequences cannot be cut to another length, as pictures cannot."""
     level: int | None = None
-    """Of Pathfinder: paddles in a path."""
+    """Paddles in a path of Pathfinder."""
     hash: str
-    """Of all tokens, lengths and labels, with task and rules."""
+    """Hash of all tokens, lengths and labels, with task and rules."""
     made_of: str
     """Hash of the source's content, and of how it was asked for."""
     readers: str
     """Hash of the source code that read it."""
     sha256: dict[SplitName, str]
-    """Of each split's file."""
+    """Hash of each split's file."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands beside the buffers."""
+    """Shape, sizes and checksums of a set."""
 
     format: int = FORMAT
     task: str

@@ -1,6 +1,6 @@
 """Files by name in a folder or a zip archive, read in the same way.
 
-What systems lay beside files is not there: names that begin with a dot, and `__MACOSX`.
+Names that begin with a dot, and `__MACOSX`, are left out: systems lay them beside files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lra.core.errors import DataError
 from tasks.sources.files import existing, readable
 
 _DAMAGE = (zipfile.BadZipFile, struct.error, RuntimeError, ValueError)
-"""What `zipfile` raises of an archive that is damaged, locked, or packed in a way it lacks."""
+"""Errors of `zipfile` on an archive that is damaged, locked, or packed in a way it lacks."""
 
 
 class FileTree(ABC):

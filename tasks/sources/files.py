@@ -6,12 +6,15 @@ basic_val.tsv, train-00000-of-00002.parquet. Naming one of them, or their folder
 
 from __future__ import annotations
 
+import gzip
+import lzma
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
@@ -31,7 +34,7 @@ SPLIT_WORDS: dict[str, SplitName] = {
 }
 
 STEMS = {"listops": ("listops", "basic"), "text": ("text", "imdb")}
-"""What a set may be called that is found by itself among others in a folder; of the tasks here."""
+"""Names by which a task's set is found among others in a folder."""
 _REVIEW_TASKS = {"text"}
 """Tasks that also read a folder laid out as aclImdb, before any table there."""
 
@@ -53,7 +56,7 @@ Family = dict[SplitName, list[Path]]
 
 
 class Sources(NamedTuple):
-    """What a source holds: one file without a split word, a family, or a text a file."""
+    """The files of a source: one without a split word, a family, or a text a file."""
 
     single: Path | None
     family: Family
@@ -116,6 +119,20 @@ def unreadable(path: Path, error: OSError) -> DataError:
     """Return the error for a file or folder that the operating system does not let us read."""
     reason = os.strerror(error.errno) if error.errno else str(error)
     return DataError(f"'{path}' cannot be read: {reason}; check the file and its permissions")
+
+
+def unpacked(path: Path) -> bytes:
+    """Return a file's content, with .gz and .xz unpacked; `DataError` if it is cut short."""
+    opened: Any = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix.lower(), Path.open)
+    try:
+        with opened(path, "rb") as stream:
+            content: bytes = stream.read()
+            return content
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        what = "is cut short" if isinstance(error, EOFError) else f"is no whole {path.suffix} file"
+        raise DataError(f"'{path}' {what}; copy or download it again") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 def source_files(source: str, task: str) -> Sources:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
-from tasks.sources.files import HUB
+from tasks.sources.files import HUB, SPLIT_WORDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +64,23 @@ def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
             reached=False,
         ) from error
     return {str(split): data.with_format("arrow")[:] for split, data in loaded.items()}
+
+
+def hub_splits(reference: str, task: str) -> dict[SplitName, dict[str, pa.Table]]:
+    """Return the tables with rows of each split by what errors call them; raises as `load_hub`
+    does, and `DataError` where train or test has none."""
+    tables = load_hub(reference, task)
+    found: dict[SplitName, dict[str, pa.Table]] = {}
+    for name, table in tables.items():
+        if name in SPLIT_WORDS and table.num_rows:
+            found.setdefault(SPLIT_WORDS[name], {})[f"{reference}, split {name}"] = table
+    for needed in ("train", "test"):
+        if needed not in found:
+            raise DataError(
+                f"{reference} has no {needed} split, only {', '.join(sorted(tables))}; "
+                f"choose a data set with train and test"
+            )
+    return {split: found[split] for split in SPLITS if split in found}
 
 
 @contextmanager

@@ -7,7 +7,9 @@ taken from the start of each file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ from tasks.contract import Example, OnDefect, Part
 from tasks.sources.files import source_files
 from tasks.sources.holdout import assigned, content_key
 from tasks.sources.listops_values import evaluate
-from tasks.sources.tables import bad_row, read_label, read_rows, read_text, shown
+from tasks.sources.tables import bad_row, read_label, read_rows, read_text, shown, sound
 
 
 def listops_parts(source: str, ids: Mapping[str, int]) -> Sequence[Part]:
@@ -32,32 +34,28 @@ def listops_parts(source: str, ids: Mapping[str, int]) -> Sequence[Part]:
     table = {token.encode(): value for token, value in ids.items()}
     files = source_files(source, "listops")
     if files.single is not None:
-        return [Part(files.single.name, _examples(files.single, table, None))]
+        return [Part(files.single.name, partial(_examples, files.single, table, None))]
     if "validation" not in files.family:
         raise DataError(f"'{source}' has no validation split; add the file whose name says 'val'")
     return [
-        Part(path.name, _examples(path, table, split), split)
+        Part(path.name, partial(_examples, path, table, split), split)
         for split in SPLITS
         for path in files.family[split]
     ]
 
 
 def _examples(
-    path: Path, table: Mapping[bytes, int], split: SplitName | None
-) -> Callable[[OnDefect], Iterable[Example]]:
-    def examples(on_defect: OnDefect) -> Iterator[Example]:
-        row = 0
-        for row, cells in read_rows(path, ("Source", "Target"), on_defect=on_defect):
-            try:
-                tokens, label = _worked_out(path, row, cells, table)
-            except DataError as defect:
-                on_defect(defect)
-                continue
-            yield Example(split or assigned(content_key(tokens.tobytes())), (tokens,), label)
-        if not row:
-            raise DataError(f"'{path}' has no rows; give a file with rows")
+    path: Path, table: Mapping[bytes, int], split: SplitName | None, on_defect: OnDefect
+) -> Iterator[Example]:
+    def read(row: int, cells: tuple[object, ...]) -> Example:
+        tokens, label = _worked_out(path, row, cells, table)
+        return Example(split or assigned(content_key(tokens.tobytes())), (tokens,), label)
 
-    return examples
+    rows = read_rows(path, ("Source", "Target"), on_defect=on_defect)
+    first = next(rows, None)
+    if first is None:
+        raise DataError(f"'{path}' has no rows; give a file with rows")
+    yield from sound(chain([first], rows), read, on_defect)
 
 
 def _worked_out(

@@ -1,4 +1,4 @@
-"""What a ListOps expression is worth: the rules of its operators, apart from any generator."""
+"""Values of ListOps expressions: the rules of their operators, apart from any generator."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def evaluate(tokens: Sequence[bytes]) -> int:
 
 
 def _median(ranked: list[int]) -> int:
-    """Of an even number the mean of the middle two, rounded down."""
+    """The median; of an even number the mean of the middle two, rounded down."""
     return (ranked[(len(ranked) - 1) // 2] + ranked[len(ranked) // 2]) // 2

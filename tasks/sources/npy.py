@@ -19,7 +19,7 @@ _DAMAGE = (
     *(ValueError, TypeError, SyntaxError, OverflowError, MemoryError),
     tokenize.TokenError,
 )
-"""What numpy raises of a damaged file, whose header is a Python literal."""
+"""Errors of numpy on a damaged file, whose header is a Python literal."""
 
 
 def read_npy(name: str, content: bytes) -> npt.NDArray[Any]:

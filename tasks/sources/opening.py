@@ -48,7 +48,7 @@ def open_or_prepare(
     """Return the data that `spec` describes, from `folder` if it lies there already.
 
     `source` is what `--data` said, None for generated data. A prepared real set is mapped where it
-    lies, unless its sequences have to be cut. Of two processes that want the same set, one makes it
+    lies, unless its sequences have to be cut. Where two processes want the same set, one makes it
     and the other waits. Raises `DataError` where the input or the prepared set is damaged.
     """
     if folder.is_dir():

@@ -35,7 +35,7 @@ def pathfinder_parts(source: str, side: int, contour_length: int | None) -> Sequ
     """Return a part for each metadata file, in the order of their numbers.
 
     `source` is a folder `pathfinderR`, a level in it, a zip of either, also alone in a folder, or
-    the release's folder with a `pathfinderR` for each R. What is itself a level is taken, unless
+    the release's folder with a `pathfinderR` for each R. A source that is a level is taken, unless
     `contour_length` says another. Tokens are grey values as stored, uint8, row by row. Raises
     `DataError` where there is no set.
     """
@@ -65,7 +65,7 @@ def paddles_of(source: str, side: int, contour_length: int) -> int:
 
 
 def _paddles(tree: FileTree, level: str) -> int | None:
-    """What a level's name says, else its metadata; None where neither does."""
+    """Paddles by a level's name, else by its metadata; None where neither says."""
     name = tree.last(level)
     known = next((paddles for paddles, called in LEVELS.items() if called == name), None)
     numbers = [

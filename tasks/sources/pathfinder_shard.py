@@ -21,7 +21,7 @@ from tasks.sources.file_tree import FileTree
 from tasks.sources.holdout import assigned, content_key
 from tasks.sources.npy import MAGIC, read_npy
 from tasks.sources.png import png_pixels
-from tasks.sources.tables import bad_row, read_label, shown
+from tasks.sources.tables import bad_row, read_label, shown, sound
 
 EASIEST = "curv_baseline"
 """The level of contour length 6."""
@@ -44,37 +44,33 @@ def shard_examples(
     there = tree.names(level, folder)
     try:
         described = f"{number}.npy" in tree.names(level, "metadata")
+        what = ""
         if not described and not there:
-            raise DataError(
-                f"'{where}' and {folder} are missing, though later ones are there; "
-                f"copy or unpack the set again"
-            )
-        if not described:
-            raise DataError(f"'{where}' is missing beside {folder}; copy or unpack the set again")
-        if not there:
-            raise DataError(f"'{where}' has no images {folder}; copy or unpack the set again")
+            what = f"and {folder} are missing, though later ones are there"
+        elif not described:
+            what = f"is missing beside {folder}"
+        elif not there:
+            what = f"has no images {folder}"
+        if what:
+            raise DataError(f"'{where}' {what}; copy or unpack the set again")
         rows = _rows(where, tree.read(level, "metadata", f"{number}.npy"))
     except DataError as defect:
         on_defect(defect)
         return
     named: set[str] = set()
-    for row, fields in enumerate(rows, 1):
-        try:
-            image = _image(where, row, fields, folder)
-            if image in named:
-                what = f"{shown(f'{folder}/{image}')} is named twice; remove a line"
-                raise bad_row(where, row, what)
-            named.add(image)
-            label = read_label(where, row, fields[3].encode("utf-8", "replace"), classes=2)
-            if image not in there:
-                what = f"{shown(f'{folder}/{image}')} is missing; unpack the set again"
-                raise bad_row(where, row, what)
-            example = _example(tree, (level, folder, image), side, label)
-        except DataError as defect:
-            on_defect(defect)
-            continue
-        if example is not None:
-            yield example
+
+    def read(row: int, fields: list[str]) -> Example | None:
+        image = _image(where, row, fields, folder)
+        name = shown(f"{folder}/{image}")
+        if image in named:
+            raise bad_row(where, row, f"{name} is named twice; remove a line")
+        named.add(image)
+        label = read_label(where, row, fields[3].encode("utf-8", "replace"), classes=2)
+        if image not in there:
+            raise bad_row(where, row, f"{name} is missing; unpack the set again")
+        return _example(tree, (level, folder, image), side, label)
+
+    yield from filter(None, sound(enumerate(rows, 1), read, on_defect))
     unnamed = sorted(image for image in there - named if image.endswith(".png"))
     if unnamed:
         on_defect(

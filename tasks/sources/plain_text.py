@@ -7,10 +7,9 @@ to train on, the next twentieth to validate, the last to test.
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ from tasks.sources.files import (
     existing,
     named_files,
     refuse_parts,
-    unreadable,
+    unpacked,
 )
 from tasks.sources.tables import bad_row, read_rows
 
@@ -48,19 +47,16 @@ def text_parts(source: str, length: int) -> Sequence[Part]:
     Examples are windows of `length` bytes, one after the other; each byte's label is the next one.
     """
     found = text_files(source)
-    if found.single is not None:
+    if found.single is None:
         return [
-            Part(
-                f"{found.single.name}, {split}",
-                _windows(found.single, _CUTS[split], split, length),
-                split,
-            )
-            for split in SPLITS
+            Part(path.name, partial(_windows, path, (0.0, 1.0), split, length), split)
+            for split, paths in found.family.items()
+            for path in paths
         ]
+    path = found.single
     return [
-        Part(file.name, _windows(file, (0.0, 1.0), split, length), split)
-        for split, files in found.family.items()
-        for file in files
+        Part(f"{path.name}, {split}", partial(_windows, path, share, split, length), split)
+        for split, share in _CUTS.items()
     ]
 
 
@@ -101,44 +97,31 @@ def text_files(source: str) -> Sources:
 
 
 def _windows(
-    path: Path, share: tuple[float, float], split: SplitName, length: int
-) -> Callable[[OnDefect], Iterable[Example]]:
-    def examples(on_defect: OnDefect) -> Iterator[Example]:
-        content = np.frombuffer(_content(path, on_defect), dtype=np.uint8)
-        if not len(content):
-            raise DataError(f"'{path}' is empty; copy or download it again")
-        first, last = (int(len(content) * edge) for edge in share)
-        content = content[first:last]
-        for start in range(0, len(content), length):
-            tokens = content[start : start + length]
-            labels = np.full(len(tokens), UNASKED, dtype=np.int16)
-            after = content[start + 1 : start + 1 + length]
-            labels[: len(after)] = after
-            # The last byte of all asks for nothing; a window of it alone would be empty.
-            if len(after):
-                yield Example(split, (tokens,), labels)
-
-    return examples
+    path: Path, share: tuple[float, float], split: SplitName, length: int, on_defect: OnDefect
+) -> Iterator[Example]:
+    content = np.frombuffer(_content(path, on_defect), dtype=np.uint8)
+    if not len(content):
+        raise DataError(f"'{path}' is empty; copy or download it again")
+    first, last = (int(len(content) * edge) for edge in share)
+    content = content[first:last]
+    for start in range(0, len(content), length):
+        tokens = content[start : start + length]
+        labels = np.full(len(tokens), UNASKED, dtype=np.int16)
+        after = content[start + 1 : start + 1 + length]
+        labels[: len(after)] = after
+        # The last byte of all asks for nothing; a window of it alone would be empty.
+        if len(after):
+            yield Example(split, (tokens,), labels)
 
 
 def _content(path: Path, on_defect: OnDefect) -> bytes:
     """All of a file's text; of documents one after the other, a newline between two."""
-    name = path.name.lower()
-    if name.endswith(".parquet"):
-        found = []
-        for row, (text,) in read_rows(path, ("text",)):
-            if isinstance(text, bytes):
-                found.append(text)
-            else:
-                on_defect(bad_row(path, row, "the text is missing; remove the row"))
-        return b"\n".join(found)
-    try:
-        if name.endswith(".gz"):
-            with gzip.open(path) as stream:
-                return stream.read()
-        return path.read_bytes()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        what = "is cut short" if isinstance(error, EOFError) else "is no whole gzip archive"
-        raise DataError(f"'{path}' {what}; copy or download it again") from error
-    except OSError as error:
-        raise unreadable(path, error) from error
+    if not path.name.lower().endswith(".parquet"):
+        return unpacked(path)
+    found = []
+    for row, (text,) in read_rows(path, ("text",)):
+        if isinstance(text, bytes):
+            found.append(text)
+        else:
+            on_defect(bad_row(path, row, "the text is missing; remove the row"))
+    return b"\n".join(found)

@@ -12,19 +12,14 @@ import hashlib
 import os
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from lra.core.dataset import SPLITS, Dataset, Split, SplitName
+from lra.core.dataset import SPLITS, UNASKED, Dataset, Split, SplitName
 from lra.core.hashing import checksum, value_hash
 from lra.core.protocol import Rules
-from tasks.sources.bounds import misfit
-from tasks.sources.facts import (
-    Facts,
-    damaged,
-    read_facts,
-    refuse_changed,
-    split_file,
-)
+from tasks.sources.facts import Facts, damaged, read_facts, refuse_changed, split_file
 
 
 def write_set(data: Dataset, task: str, folder: Path) -> Facts:
@@ -76,6 +71,41 @@ def buffers_hash(data: Dataset, task: str, rules: Rules) -> str:
         for array in (split.tokens, split.starts, split.labels):
             told.append((name, str(array.dtype), hashlib.sha256(array.data).hexdigest()))
     return value_hash(told)
+
+
+def misfit(data: Dataset, split: Split) -> str:
+    """Return in words what a split holds that no model of its set can take; empty if nothing.
+
+    Out of bounds, a row would ask for memory that no machine has, and a token or a label would
+    read beside a table.
+    """
+    starts = split.starts
+    if len(starts) and (starts[0] or np.any(np.diff(starts) < 0)):
+        return "has rows that do not follow each other"
+    if len(split) and int(split.lengths.max()) > data.length:
+        return (
+            f"has a row of {split.lengths.max()} tokens, longer than the {data.length} of the set"
+        )
+    token = _outside(split.tokens, 0, data.vocabulary)
+    if token is not None:
+        return f"has the token {token}, outside 0 to {data.vocabulary - 1}"
+    label = _outside(split.labels, UNASKED if split.by_token else 0, data.classes)
+    if label is not None:
+        return f"has the label {label}, outside 0 to {data.classes - 1}"
+    return ""
+
+
+def _outside(values: npt.NDArray[np.integer], lowest: int, end: int) -> int | None:
+    """The lowest or highest value that is below `lowest` or not below `end`; None if none is."""
+    if not len(values):
+        return None
+    # Nothing to read where the type has no such values.
+    kind = np.iinfo(values.dtype)
+    if kind.min < lowest and (least := int(values.min())) < lowest:
+        return least
+    if kind.max >= end and (most := int(values.max())) >= end:
+        return most
+    return None
 
 
 def _write(split: Split, path: Path) -> None:

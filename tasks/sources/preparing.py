@@ -1,4 +1,4 @@
-"""How a prepared set comes to be: pieces of data, one after the other, into a draft that survives.
+"""Making a prepared set: pieces of data, one after the other, into a draft that survives.
 
 A piece comes from a generator, from a part of a real source, or from a set that lies there.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,10 +18,9 @@ from lra.core.dataset import SPLITS, Dataset, Split, SplitName
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.contract import Example, Part, Task, refuse
-from tasks.sources.bounds import misfit
 from tasks.sources.draft import Draft, drafting, writing
 from tasks.sources.facts import Facts, write_facts
-from tasks.sources.prepared import write_set
+from tasks.sources.prepared import misfit, write_set
 
 _TOKENS_AT_ONCE = 1 << 22
 """About how many tokens are gathered before they are written."""
@@ -28,7 +28,7 @@ _ROWS_AT_ONCE = 1024
 
 
 class Watch:
-    """What a person is told while a set is made; by itself nothing."""
+    """Progress of a set in the making; by itself it tells nothing."""
 
     def waiting(self) -> None:
         """Another process is making the same set."""
@@ -44,7 +44,7 @@ QUIET = Watch()
 
 
 class Piece(NamedTuple):
-    """What is whole or not at all when a draft is gone on with."""
+    """A part of a set that is whole, or not there, when a draft is gone on with."""
 
     name: str
     make: Callable[[Mapping[SplitName, int]], Iterable[tuple[SplitName, Split]]]
@@ -80,11 +80,13 @@ def stretches(task: Task, rows: Rows) -> list[Stretch]:
 def generated_pieces(due: Sequence[Stretch], made: Callable[[int], Split]) -> list[Piece]:
     """Return a piece for each stretch of a generated set; `made` gives the rows of one."""
 
-    def piece(number: int, stretch: Stretch) -> Piece:
-        name = f"{stretch.split}, {stretch.rows} rows from {stretch.first}"
-        return Piece(name, lambda have: [(stretch.split, made(number))])
+    def make(number: int, _: Mapping[SplitName, int]) -> list[tuple[SplitName, Split]]:
+        return [(due[number].split, made(number))]
 
-    return [piece(number, stretch) for number, stretch in enumerate(due)]
+    return [
+        Piece(f"{one.split}, {one.rows} rows from {one.first}", partial(make, number))
+        for number, one in enumerate(due)
+    ]
 
 
 def read_pieces(task: Task, source: str, rows: Rows | None) -> list[Piece]:
@@ -93,27 +95,22 @@ def read_pieces(task: Task, source: str, rows: Rows | None) -> list[Piece]:
     With None all there is, uncut.
     """
 
-    def piece(part: Part) -> Piece:
-        def make(have: Mapping[SplitName, int]) -> Iterator[tuple[SplitName, Split]]:
-            found = part.examples(refuse) if rows is None else task.wanted(part, rows, have)
-            return gathered(task, found)
+    def make(part: Part, have: Mapping[SplitName, int]) -> Iterator[tuple[SplitName, Split]]:
+        found = part.examples(refuse) if rows is None else task.wanted(part, rows, have)
+        return gathered(task, found)
 
-        return Piece(part.name, make)
-
-    return [piece(part) for part in task.parts(source)]
+    return [Piece(part.name, partial(make, part)) for part in task.parts(source)]
 
 
 def cut_pieces(task: Task, data: Dataset) -> list[Piece]:
     """Return a piece for each split of a set that is there, its sequences cut to the length."""
 
-    def piece(name: SplitName, split: Split) -> Piece:
-        def make(have: Mapping[SplitName, int]) -> Iterator[tuple[SplitName, Split]]:
-            for first in range(0, len(split), _ROWS_AT_ONCE):
-                yield name, _cut(split, first, first + _ROWS_AT_ONCE, task.length)
+    def make(name: SplitName, _: Mapping[SplitName, int]) -> Iterator[tuple[SplitName, Split]]:
+        split = data.split(name)
+        for first in range(0, len(split), _ROWS_AT_ONCE):
+            yield name, _cut(split, first, first + _ROWS_AT_ONCE, task.length)
 
-        return Piece(name, make)
-
-    return [piece(name, split) for name, split in data]
+    return [Piece(name, partial(make, name)) for name in SPLITS]
 
 
 def _cut(split: Split, first: int, last: int, length: int) -> Split:
@@ -187,7 +184,7 @@ def make_set(
 def _sound(
     rows: Iterable[tuple[SplitName, Split]], draft: Draft
 ) -> Iterator[tuple[SplitName, Split]]:
-    """What is read of a source. Of one that is wrong nothing is kept: mended, it is another one.
+    """The rows of a source. A wrong one is dropped as a whole: mended, it is another one.
 
     One that the system did not let be read may be sound, and the same the next time.
     """

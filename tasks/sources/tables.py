@@ -10,11 +10,15 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
+from lra.core.dataset import SplitName
 from lra.core.errors import DataError
 from tasks.contract import OnDefect, refuse
 from tasks.sources.delimited import (
@@ -26,10 +30,13 @@ from tasks.sources.delimited import (
     tab_records,
     with_last,
 )
-from tasks.sources.files import unreadable
+from tasks.sources.files import SPLIT_WORDS, unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_Cells = TypeVar("_Cells")
+_Read = TypeVar("_Read")
 
 Row = tuple[int, tuple[Any, ...]]
 """Row number, and the values of the columns asked for: bytes, int, float, None or `ABSENT`."""
@@ -91,12 +98,30 @@ def batch_rows(
             values = batch.column(column)
             if pa.types.is_dictionary(values.type):
                 values = values.dictionary_decode()
-            if _is_text(values.type):
+            if values.type in (pa.string(), pa.large_string(), pa.string_view()):
                 values = values.cast(pa.large_binary())
             lists.append(values.to_pylist())
         for values in zip(*lists, strict=True):
             row += 1
             yield row, values
+
+
+def sound(
+    rows: Iterable[tuple[int, _Cells]], read: Callable[[int, _Cells], _Read], on_defect: OnDefect
+) -> Iterator[_Read]:
+    """Yield each row as `read` returns it; one that it refuses goes to `on_defect`."""
+    for row, cells in rows:
+        try:
+            found = read(row, cells)
+        except DataError as defect:
+            on_defect(defect)
+        else:
+            yield found
+
+
+def document_tokens(text: bytes) -> npt.NDArray[np.uint16]:
+    """Return a document as token ids 1 ... 256, (bytes,): its bytes plus 1, as 0 is padding."""
+    return np.frombuffer(text, dtype=np.uint8).astype(np.uint16) + np.uint16(1)
 
 
 def read_text(path: Path | str, row: int, value: Any) -> bytes:
@@ -126,6 +151,16 @@ def read_label(path: Path | str, row: int, value: Any, classes: int) -> int:
     raise bad_row(
         path, row, f"label {shown(value)} is not one of 0 ... {classes - 1}; correct the row"
     )
+
+
+def read_split(path: Path | str, row: int, value: Any) -> SplitName:
+    """Return the split that a cell names; `DataError` where it names none."""
+    name = value.decode("utf-8", "replace").strip().lower() if isinstance(value, bytes) else ""
+    if name not in SPLIT_WORDS:
+        raise bad_row(
+            path, row, f"split {shown(value)} is none of train, validation, test; correct it"
+        )
+    return SPLIT_WORDS[name]
 
 
 def bad_row(path: Path | str, row: int, what: str) -> DataError:
@@ -159,28 +194,17 @@ def _require(
             )
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return kind in (pa.string(), pa.large_string(), pa.string_view())
-
-
-def _names(path: Path, schema: pa.Schema) -> list[str]:
-    try:
-        return list(schema.names)
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"'{path}' has a column whose name is not UTF-8; rename the column"
-        ) from error
-
-
 def _parquet(path: Path, columns: tuple[str, ...], optional: tuple[str, ...]) -> Iterator[Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path) as file:
-            there = _names(path, file.schema_arrow)
+            try:
+                there = list(file.schema_arrow.names)
+            except UnicodeDecodeError as error:
+                what = "has a column whose name is not UTF-8; rename the column"
+                raise DataError(f"'{path}' {what}") from error
             _require(path, there, columns, optional)
             wanted = [name for name in (*columns, *optional) if name in there]
             batches = file.iter_batches(batch_size=1024, columns=wanted)

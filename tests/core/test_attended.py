@@ -1,4 +1,4 @@
-"""Rollouts in a record: they come back as they went in, and what is no picture is refused."""
+"""Rollouts in a record: they come back as they went in, and content of another size is refused."""
 
 import msgspec
 import numpy as np
@@ -16,20 +16,19 @@ def test_a_rollout_comes_back_as_precise_as_a_byte():
     assert np.array_equal(again.pixels_YX(), PIXELS)
     assert np.abs(again.shares_YX() - SHARES).max() <= 1.001 * SHARES.max() / 510
     assert (again.label, again.answer, again.top) == (1, 0, 0.2)
-
-
-def test_a_picture_without_any_share_has_none():
+    # A picture without any share has none.
     assert pack_rollout(PIXELS, 0 * SHARES, label=0, answer=0).shares_YX().max() == 0.0
 
 
 @pytest.mark.parametrize("field", ["pixels", "shares"])
 @pytest.mark.parametrize("content", [b"", b"no deflate", None])
-def test_what_is_no_picture_of_its_size_is_refused(field, content):
-    packed = msgspec.to_builtins(
-        pack_rollout(PIXELS, SHARES, label=1, answer=1), builtin_types=[bytes]
+def test_a_content_that_is_no_picture_of_its_size_is_refused(field, content):
+    whole, small = (
+        pack_rollout(pixels, shares, label=1, answer=1)
+        for pixels, shares in ((PIXELS, SHARES), (np.ones((2, 2)), np.ones((2, 2))))
     )
-    other = getattr(pack_rollout(np.ones((2, 2)), np.ones((2, 2)), label=1, answer=1), field)
-    packed[field] = other if content is None else content
+    packed = msgspec.to_builtins(whole, builtin_types=[bytes])
+    packed[field] = getattr(small, field) if content is None else content
     with pytest.raises(msgspec.ValidationError, match="rollout"):
         msgspec.convert(packed, Rollout)
 

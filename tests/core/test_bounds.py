@@ -15,7 +15,7 @@ from lra.core.bounds import SIGNED, why_impossible
 from lra.core.findings import Finding
 from lra.core.pattern import pack
 from lra.core.records import CurvePoint, Metric, Record, decode, encode
-from lra.core.trained_attention import Attended, pack_rollout
+from lra.core.trained_attention import TrainedAttention, pack_rollout
 
 HISTORIC = Path(__file__).parents[1] / "fixtures/records"
 POINT = CurvePoint(
@@ -32,7 +32,7 @@ SOUND: dict[str, Any] = {
     "curve": (POINT, replace(POINT, step=2, train_loss=1e38, validation_loss=0.0)),
     "best_step": 2,
     "pattern": PICTURE,
-    "attended": Attended(examples=1, distances=((0.0, 2.5),), rollouts=(ROLLOUT,)),
+    "attended": TrainedAttention(examples=1, distances=((0.0, 2.5),), rollouts=(ROLLOUT,)),
     "parameters": 10**12,
     "method": {"devices": 2, "largest class of the test split": 0.5, "anything": [7.5]},
     "findings": (Finding(law="causality", verdict="held", cases=3),),
@@ -215,11 +215,11 @@ def test_a_check_of_less_than_nothing_is_named(wrong: dict[str, Any]) -> None:
         {"method": {"largest class of the test split": 7.5}},
         {"pattern": replace(PICTURE, top=-1.0)},
         {"pattern": replace(PICTURE, top=1e308)},
-        {"attended": Attended(examples=1, distances=())},
-        {"attended": Attended(examples=1, distances=((),))},
-        {"attended": Attended(examples=1, distances=((1.0, -1.0),))},
+        {"attended": TrainedAttention(examples=1, distances=())},
+        {"attended": TrainedAttention(examples=1, distances=((),))},
+        {"attended": TrainedAttention(examples=1, distances=((1.0, -1.0),))},
         {
-            "attended": Attended(
+            "attended": TrainedAttention(
                 examples=1, distances=((1.0,),), rollouts=(replace(ROLLOUT, top=7.5),)
             )
         },

@@ -1,7 +1,5 @@
 """Names come from files; other people's code is reached by reference; typos name the nearest."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -12,19 +10,25 @@ import pytest
 from lra.core import catalogue
 from lra.core.errors import LraError, UsageError, closest_names, unknown_name
 
-SEVEN = {"full", "sdpa", "identity", "linear", "performer", "linformer", "sliding_window"}
-FIVE = {"listops", "text", "retrieval", "image", "pathfinder"}
+KINDS = {
+    "mechanism": {"full", "sdpa", "identity", "linear", "performer", "linformer", "sliding_window"},
+    "task": {"listops", "text", "retrieval", "image", "pathfinder"},
+    "position": {"sinusoidal", "learned", "rope", "alibi", "none"},
+}
 
 
-def test_names_are_files() -> None:
-    assert set(catalogue.names("mechanism")) >= SEVEN
-    assert set(catalogue.names("task")) >= FIVE
-    assert set(catalogue.names("position")) >= {"sinusoidal", "learned", "rope", "alibi", "none"}
-    assert not {n for kind in ("mechanism", "position", "task") for n in catalogue.names(kind)
-                if n.startswith("_") or n == "contract"}  # fmt: skip
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_are_files_that_load_and_whose_reference_leads_back(kind):
+    names = catalogue.names(kind)
+    assert set(names) >= KINDS[kind]
+    assert not [name for name in names if name.startswith("_") or name == "contract"]
+    for name in names:
+        target = catalogue.find(kind, name)
+        assert hasattr(catalogue.load(target), "card")
+        assert catalogue.find(kind, target.reference) == target
 
 
-def test_finding_names_imports_nothing() -> None:
+def test_finding_names_imports_nothing():
     code = (
         "import sys\nfrom lra.core import catalogue\n"
         "assert catalogue.names('mechanism') and catalogue.find('mechanism', 'performer').file\n"
@@ -33,8 +37,8 @@ def test_finding_names_imports_nothing() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
-def test_expand_takes_lists_wildcards_and_all() -> None:
-    def asked(*patterns: str) -> list[str]:
+def test_expand_takes_lists_wildcards_and_all():
+    def asked(*patterns):
         return [target.name for target in catalogue.expand("mechanism", patterns)]
 
     assert asked("linear,full", "linear") == ["linear", "full"]
@@ -45,21 +49,13 @@ def test_expand_takes_lists_wildcards_and_all() -> None:
 
 
 @pytest.mark.parametrize("known", [("peer:alpha", "peer:beta"), ("alpha", "beta")])
-def test_a_prefix_is_no_likeness(known: tuple[str, ...]) -> None:
+def test_a_prefix_is_no_likeness(known):
     assert closest_names("peer:alpa", known) == [known[0]]
     assert closest_names("peer:", known) == closest_names("peer:xy", known) == []
 
 
-def test_where_there_is_no_name_none_is_offered() -> None:
+def test_where_there_is_no_name_none_is_offered():
     assert str(unknown_name("law", "x", [])) == "unknown law 'x'; there is none"
-
-
-def test_every_target_loads_and_its_reference_leads_back() -> None:
-    for kind in ("mechanism", "position", "task"):
-        for name in catalogue.names(kind):
-            target = catalogue.find(kind, name)
-            assert hasattr(catalogue.load(target), "card")
-            assert catalogue.find(kind, target.reference) == target
 
 
 FILE = """
@@ -77,14 +73,18 @@ class Mine(Full):
 """
 
 
-def test_a_file_is_a_module_like_any_other(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(FILE)
-    for reference in (str(file), f"{file}:Mine"):
+def written(folder, content, name="mine.py"):
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(content)
+    return str(folder / name)
+
+
+def test_a_file_is_a_module_like_any_other(tmp_path):
+    file = written(tmp_path, FILE)
+    for reference in (file, f"{file}:Mine"):
         target = catalogue.find("mechanism", reference)
         loaded = catalogue.load(target)
-        assert loaded.__name__ == "Mine"
-        assert loaded.Config().size == 3
+        assert loaded.__name__ == "Mine" and loaded.Config().size == 3
         assert catalogue.find("mechanism", target.reference) == target
 
 
@@ -98,61 +98,53 @@ def test_a_file_is_a_module_like_any_other(tmp_path: Path) -> None:
         ("from .core import X", (), "inner.mine"),
     ],
 )
-def test_a_file_of_a_package_says_the_name_of_its_module(
-    line: str, packages: tuple[str, ...], module: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "outer" / "inner" / "mine.py"
-    file.parent.mkdir(parents=True)
-    file.write_text(f"{line}\nclass Mine:\n    card = X\n")
-    for folder in file.parents:
+def test_a_file_of_a_package_says_the_name_of_its_module(line, packages, module, tmp_path):
+    file = written(tmp_path, f"{line}\nclass Mine:\n    card = X\n", "outer/inner/mine.py")
+    for folder in Path(file).parents:
         if folder.name in packages:
             (folder / "__init__.py").touch()
             (folder / "core.py").write_text("X = 1")
-    with pytest.raises(UsageError, match=f"name the module: {module}:Mine, in the folder that has"):
+    with pytest.raises(UsageError, match=f"name the module: {module}:Mine,"):
         catalogue.load(catalogue.find("mechanism", f"{file}:Mine"))
 
 
-def test_a_package_that_is_missing_is_named_still(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text("import no_such_package_here")
-    with pytest.raises(LraError, match="needs the module 'no_such_package_here'; install it"):
-        catalogue.load(catalogue.find("mechanism", str(file)))
+@pytest.fixture
+def give(monkeypatch):
+    """Install an entry point of a package."""
+
+    def install(name, value):
+        point = EntryPoint(name, value, "lra.attention")
+        points = {"lra.attention": [point]}
+        monkeypatch.setattr(catalogue, "entry_points", lambda group: points.get(group, []))
+        return catalogue.find("mechanism", name)
+
+    return install
 
 
-def test_an_entry_point_is_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("theirs", "attention_impls.dense.full:Full", "lra.attention")
-
-    def installed(group: str) -> list[EntryPoint]:
-        return [point] if group == "lra.attention" else []
-
-    monkeypatch.setattr(catalogue, "entry_points", installed)
+def test_an_entry_point_is_a_name(give):
+    target = give("theirs", "attention_impls.dense.full:Full")
     assert catalogue.entry_point_names("mechanism") == ["theirs"]
-    assert catalogue.load(catalogue.find("mechanism", "theirs")).__name__ == "Full"
+    assert catalogue.load(target).__name__ == "Full"
 
 
-def test_an_entry_point_may_name_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_point_may_name_a_module(give):
     """Its one class is meant, in the run and in the worker, which gets a reference."""
-    point = EntryPoint("theirs", "attention_impls.dense.full", "lra.attention")
-    monkeypatch.setattr(catalogue, "entry_points", lambda group: [point])
-    target = catalogue.find("mechanism", "theirs")
+    target = give("theirs", "attention_impls.dense.full")
     again = catalogue._find("mechanism", target.reference)
     assert catalogue.load(target) is catalogue.load(again)
 
 
-def test_an_entry_point_keeps_its_name_whatever_its_class_is_called(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    point = EntryPoint("acme_linear", "attention_impls.kernel.linear:Linear", "lra.attention")
-    monkeypatch.setattr(catalogue, "entry_points", lambda group: [point])
+def test_an_entry_point_keeps_its_name_whatever_its_class_is_called(give):
+    give("acme_linear", "attention_impls.kernel.linear:Linear")
     (target,) = catalogue.expand("mechanism", ["acme*"])
     assert target.reference == "acme_linear"
     assert catalogue.find("mechanism", target.reference) == target
 
 
-def install(folder: Path, package: str, *lines: str, group: str = "lra.attention") -> None:
+def install(folder, package, *lines, group="lra.attention"):
     """Make a package that gives these names, by its metadata alone."""
     place = folder / f"{package}-1.0.dist-info"
-    place.mkdir()
+    place.mkdir(parents=True)
     (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     (place / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
 
@@ -161,55 +153,58 @@ def install(folder: Path, package: str, *lines: str, group: str = "lra.attention
     ("kind", "group", "ours"),
     [("mechanism", "lra.attention", "linear"), ("task", "lra.task", "text")],
 )
-def test_a_name_that_two_packages_give_is_refused(
-    kind: catalogue.Kind, group: str, ours: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_two_packages_give_is_refused(kind, group, ours, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     install(tmp_path, "acme", "theirs = acme.one:Mine", "sole = acme.one:Sole", group=group)
     install(tmp_path, "zenith", "theirs = zenith:Mine", f"{ours} = zenith:Ours", group=group)
-    assert {"sole", "theirs", ours} <= set(catalogue.entry_point_names(kind))
-    assert len(catalogue.entry_point_names(kind)) == len(set(catalogue.entry_point_names(kind)))
-    for ask in (catalogue.find, lambda kind, name: catalogue.expand(kind, [name])):
-        with pytest.raises(UsageError, match=r"acme\.one:Mine of 'acme' and zenith:Mine of"):
-            ask(kind, "theirs")
-    with pytest.raises(UsageError, match="of 'acme' and"):
-        catalogue.expand(kind, ["their*"])
-    for asked in (ours, "all"):
-        with pytest.raises(UsageError, match=f"called '{ours}': .* of this package and .*'zenith'"):
+    installed = catalogue.entry_point_names(kind)
+    assert {"sole", "theirs", ours} <= set(installed) and len(installed) == len(set(installed))
+    both = r"acme\.one:Mine of 'acme' and zenith:Mine of"
+    with pytest.raises(UsageError, match=both):
+        catalogue.find(kind, "theirs")
+    mixed = f"called '{ours}': .* of this package and .*'zenith'"
+    for asked, says in (("theirs", both), ("their*", both), (ours, mixed), ("all", mixed)):
+        with pytest.raises(UsageError, match=says):
             catalogue.expand(kind, [asked])
     assert catalogue.find(kind, "sole").module == "acme.one"
-    assert [target.name for target in catalogue.expand(kind, ["sole", "acme.one:Mine"])] == [
-        "sole", "Mine",
-    ]  # fmt: skip
+    found = catalogue.expand(kind, ["sole", "acme.one:Mine"])
+    assert [target.name for target in found] == ["sole", "Mine"]
     assert set(catalogue.ambiguous_names(kind)) == {"theirs", ours}
 
 
-def test_a_package_that_is_found_twice_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_is_found_twice_is_one(tmp_path, monkeypatch):
     for place in ("a", "b"):
-        (tmp_path / place).mkdir()
         install(tmp_path / place, "acme", "theirs = acme:Mine")
         monkeypatch.syspath_prepend(tmp_path / place)
     assert catalogue.find("mechanism", "theirs").reference == "theirs"
 
 
-def test_what_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "needs.py").write_text("import a_module_that_is_not_there\n")
-    (tmp_path / "empty.py").write_text("")
-    needs = catalogue.find("mechanism", str(tmp_path / "needs.py"))
-    with pytest.raises(LraError, match="needs the module 'a_module_that_is_not_there'; install"):
-        catalogue.load(needs)
-    with pytest.raises(
-        UsageError, match=r"one public class with a card, or one torch\.nn\.Module, found 0"
-    ):
-        catalogue.load(catalogue.find("mechanism", str(tmp_path / "empty.py")))
-    (tmp_path / "two.py").write_text("class One: card = 1\nclass Two: card = 2\n")
-    with pytest.raises(
-        catalogue.MisnamedError, match=r"^two\.py has several classes: One, Two; .* two\.py:One$"
-    ):
-        catalogue.load(catalogue.find("mechanism", str(tmp_path / "two.py")))
-    with pytest.raises(UsageError, match="did you mean 'performer'"):
-        catalogue.find("mechanism", "perfromer")
-    with pytest.raises(UsageError, match=r"no file 'nowhere\.py'"):
-        catalogue.find("mechanism", "nowhere.py")
+TWO = "class One: card = 1\nclass Two: card = 2\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "says"),
+    [
+        ("import no_such_package", LraError, "needs the module 'no_such_package'; install"),
+        ("", UsageError, r"one public class with a card, or one torch\.nn\.Module, found 0"),
+        (
+            TWO,
+            catalogue.MisnamedError,
+            r"^mine\.py has several classes: One, Two; .* mine\.py:One$",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_is_one_line(content, error, says, tmp_path):
+    target = catalogue.find("mechanism", written(tmp_path, content))
+    with pytest.raises(error, match=says) as caught:
+        catalogue.load(target)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("perfromer", "did you mean 'performer'"), ("nowhere.py", r"no file 'nowhere\.py'")],
+)
+def test_a_name_that_is_not_there(name, says):
+    with pytest.raises(UsageError, match=says):
+        catalogue.find("mechanism", name)

@@ -1,7 +1,5 @@
 """A pattern keeps what it was given to within a byte a value, and a broken one is refused."""
 
-from __future__ import annotations
-
 import math
 
 import msgspec
@@ -16,62 +14,62 @@ NUMBERS = np.random.default_rng(0)
 BAND = np.tri(N, k=2, dtype=bool)[None] & ~np.tri(N, k=-3, dtype=bool)
 
 
-def test_the_support_comes_back_bit_by_bit_and_heads_alike_are_kept_once() -> None:
+def weights(support, values):
+    return pack(support, values, "weights", measured=False)
+
+
+def test_the_support_comes_back_bit_by_bit_and_heads_alike_are_kept_once():
     values = NUMBERS.random((3, N, N))
     other = BAND.copy()
     other[0, 5, 0] = True
     for support in (BAND, np.concatenate([BAND, other, BAND])):
-        found = pack(support, values, "weights", measured=False)
+        found = weights(support, values)
         assert (found.support_SNN() == support).all() and found.supports == len(support)
         assert found.share == pytest.approx(support.mean())
-    assert pack(np.repeat(BAND, 3, axis=0), values, "weights", measured=False).supports == 1
+    assert weights(np.repeat(BAND, 3, axis=0), values).supports == 1
 
 
-def test_weights_come_back_to_half_a_step() -> None:
-    values = 0.3 * NUMBERS.random((2, N, N)) * BAND
-    found = pack(BAND, values, "weights", measured=False)
-    assert (found.scale, found.top) == ("even", values.max())
-    assert np.abs(found.values_HNN() - values).max() <= found.top / 255 / 2 * 1.001
+@pytest.mark.parametrize(
+    ("scale", "steps", "values"),
+    [
+        ("even", 255, 0.3 * NUMBERS.random((2, N, N)) * BAND),
+        ("signed", 127, NUMBERS.normal(size=(2, N, N)) * BAND),
+    ],
+)
+def test_weights_come_back_to_half_a_step_and_zero_is_zero(scale, steps, values):
+    found = weights(BAND, values)
+    assert (found.scale, found.top) == (scale, np.abs(values).max())
+    assert np.abs(found.values_HNN() - values).max() <= found.top / steps / 2 * 1.001
     assert (found.values_HNN()[values == 0] == 0).all()
 
 
-def test_signed_weights_keep_their_signs_and_zero_is_zero() -> None:
-    values = NUMBERS.normal(size=(2, N, N)) * BAND
-    found = pack(BAND, values, "weights", measured=False)
-    assert found.scale == "signed"
-    assert np.abs(found.values_HNN() - values).max() <= found.top / 127 / 2 * 1.001
-    assert (found.values_HNN()[values == 0] == 0).all()
-
-
-def test_dependence_keeps_its_ratios_over_decades() -> None:
+def test_dependence_keeps_its_ratios_over_decades():
     values = 7.0 * 10.0 ** -NUMBERS.uniform(0, DECADES, size=(1, N, N))
     values[0, 0, :2] = 7.0, 0.0
-    found = pack(values > 0, values, "dependence", measured=True)
-    again = found.values_HNN()
+    again = pack(values > 0, values, "dependence", measured=True).values_HNN()
     assert again[0, 0, 1] == 0
     ratios = np.log10(again[values > 0] / values[values > 0])
     assert np.abs(ratios).max() <= DECADES / 254 / 2 * 1.001
     assert again.max() == pytest.approx(7.0)
 
 
-def test_nothing_at_all_is_zero_on_every_scale() -> None:
+@pytest.mark.parametrize("kind", ["weights", "dependence"])
+def test_nothing_at_all_is_zero_on_every_scale(kind):
     nothing = np.zeros((1, N, N))
-    for kind in ("weights", "dependence"):
-        found = pack(nothing > 0, nothing, kind, measured=True)  # type: ignore[arg-type]
-        assert (found.values_HNN() == 0).all() and found.share == 0
+    found = pack(nothing > 0, nothing, kind, measured=True)
+    assert (found.values_HNN() == 0).all() and found.share == 0
 
 
-def test_the_largest_pattern_is_below_100_kb_of_json() -> None:
+def test_the_largest_pattern_is_below_100_kb_of_json():
     n = math.isqrt(MOST_SQUARES // 4)
-    support = NUMBERS.random((4, n, n)) > 0.5
-    found = pack(support, NUMBERS.random((4, n, n)), "weights", measured=False)
+    found = weights(NUMBERS.random((4, n, n)) > 0.5, NUMBERS.random((4, n, n)))
     data = msgspec.json.encode(found)
     assert len(data) < 100_000
     assert msgspec.json.decode(data, type=Pattern) == found
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "says"),
     [
         ({"length": N + 1}, "should be"),
         ({"heads": 1}, "should be"),
@@ -82,20 +80,20 @@ def test_the_largest_pattern_is_below_100_kb_of_json() -> None:
         ({"kind": "colours"}, "kind"),
     ],
 )
-def test_a_broken_pattern_is_a_validation_error(change: dict[str, object], told: str) -> None:
-    whole = pack(BAND, NUMBERS.random((2, N, N)), "weights", measured=False)
+def test_a_broken_pattern_is_a_validation_error(change, says):
+    whole = weights(BAND, NUMBERS.random((2, N, N)))
     plain = msgspec.json.decode(msgspec.json.encode(whole))
-    with pytest.raises(msgspec.ValidationError, match=told):
+    with pytest.raises(msgspec.ValidationError, match=says):
         msgspec.json.decode(msgspec.json.encode(plain | change), type=Pattern)
 
 
 @pytest.mark.parametrize(("length", "heads"), [(1, 1), (128, 4), (256, 1)])
-def test_sizes_that_can_be_drawn(length: int, heads: int) -> None:
+def test_sizes_that_can_be_drawn(length, heads):
     check_size(length, heads)
 
 
 @pytest.mark.parametrize(
-    ("length", "heads", "told"),
+    ("length", "heads", "says"),
     [
         (0, 4, "no position to draw"),
         (-3, 1, "no position"),
@@ -103,6 +101,6 @@ def test_sizes_that_can_be_drawn(length: int, heads: int) -> None:
         (1, 99_999, "; draw fewer --heads$"),
     ],
 )
-def test_sizes_that_cannot(length: int, heads: int, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_sizes_that_cannot(length, heads, says):
+    with pytest.raises(UsageError, match=says):
         check_size(length, heads)

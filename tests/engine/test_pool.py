@@ -77,7 +77,7 @@ def test_every_ending_has_its_status_and_one_line(
 def test_a_figure_that_cannot_be_is_an_error_and_no_record_that_cannot_be_read(
     server: ForkServer, cache: Path, tmp_path: Path
 ) -> None:
-    with Store(tmp_path / "store").writing() as store:
+    with Store(tmp_path / "store").locked() as store:
         pool = Pool(store, server, slots=1)
         wrong = {"test_accuracy": Metric.share(7.5)}
         job = training("Toy", cache)

@@ -1,7 +1,5 @@
 """The reference as it is committed: packed, small, and all of it readable."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 
@@ -14,7 +12,7 @@ LEAST_RECORDS = 2_643
 """That there were when stores were packed first; none of them was lost since."""
 
 
-def test_the_reference_is_a_few_small_packs_without_a_fault() -> None:
+def test_the_reference_is_a_few_small_packs_without_a_fault():
     files = [file for file in REFERENCE.rglob("[!.]*") if file.is_file()]
     assert all(is_pack(file.name) for file in files)
     assert sum(file.stat().st_size for file in files) < MOST_BYTES

@@ -1,43 +1,41 @@
 """Packing loses nothing, whatever ends it and wherever; it writes over nothing it cannot read."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 from test_packs import PACK, changed, lines, no_characters, packed, write
+from test_packs import store as store
 from test_store import record
 
 from lra.core.cells import CeilingCell
 from lra.core.errors import StoreError
 from lra.core.protocol import Machine
-from lra.core.records import SCHEMA, Record, encode
+from lra.core.records import SCHEMA, encode
 from lra.store import Packing, Store, StoreWarning, pack
 
 
-def ceiling() -> Record:
+def ceiling():
     """A record of another kind."""
     machine = Machine(processor="toy", cores=1)
     cell = CeilingCell(machine=machine, torch="0", threads=1, versions={"ceiling": "0"})
     return replace(record(), id=cell.id, cell=cell)
 
 
-def everything(folder: Path) -> dict[str, bytes]:
+def everything(folder):
     """All that a new reader of a store finds; a warning fails the test."""
     return {one.id: encode(one) for one in Store(folder).records()}
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
-def mixed(folder: Path) -> None:
+def mixed(folder):
     """Three records in a pack of today's name, one of them changed since; one in a pack of another
     name, older than the loose one; loose ones of two kinds."""
     packed(folder, 3)
@@ -54,13 +52,13 @@ class Killed(BaseException):
 class Steps:
     """Lets so many calls that change the disk pass and ends the next one, before or after it."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, error: BaseException, *, after: bool) -> None:
+    def __init__(self, patch, error, *, after):
         self.left, self.taken, self._error, self._after = -1, 0, error, after
         for owner, name in ((os, "fsync"), (Path, "replace"), (Path, "unlink")):
             patch.setattr(owner, name, self._counted(getattr(owner, name)))
 
-    def _counted(self, call: Callable[..., object]) -> Callable[..., object]:
-        def counted(*arguments: object, **more: object) -> object:
+    def _counted(self, call):
+        def counted(*arguments, **more):
             self.taken += 1
             ends = self.taken - 1 == self.left
             if ends and not self._after:
@@ -75,9 +73,7 @@ class Steps:
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("error", [Killed(), OSError(errno.ENOSPC, "No space left on device")])
-def test_an_end_at_any_step_loses_nothing(
-    error: BaseException, after: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_end_at_any_step_loses_nothing(error, after, tmp_path, monkeypatch):
     mixed(tmp_path / "whole")
     wanted = everything(tmp_path / "whole")
     assert len(wanted) == 6
@@ -113,7 +109,7 @@ def test_an_end_at_any_step_loses_nothing(
     assert ended == 2 * 3 + 5
 
 
-def test_a_kill_leaves_half_a_pack_that_the_next_writer_sweeps(tmp_path: Path) -> None:
+def test_a_kill_leaves_half_a_pack_that_the_next_writer_sweeps(tmp_path):
     mixed(tmp_path)
     (tmp_path / f"{PACK}.123.tmp").write_bytes(b"half")
     (tmp_path / "notes.jsonl.gz.tmp").write_bytes(b"mine")
@@ -122,7 +118,7 @@ def test_a_kill_leaves_half_a_pack_that_the_next_writer_sweeps(tmp_path: Path) -
         assert [file.name for file in tmp_path.glob("*.tmp")] == ["notes.jsonl.gz.tmp"]
 
 
-def test_packing_says_how_much_there_was_and_is(tmp_path: Path) -> None:
+def test_packing_says_how_much_there_was_and_is(tmp_path):
     with Store(tmp_path).locked() as store:
         for replicate in range(30):
             store.save(record(replicate))
@@ -135,8 +131,7 @@ def test_packing_says_how_much_there_was_and_is(tmp_path: Path) -> None:
     assert pack(Store(tmp_path / "none")) == Packing(records=0, files=0, before=0, after=0)
 
 
-def test_a_pack_that_gets_nothing_new_is_not_written_again(tmp_path: Path) -> None:
-    store = packed(tmp_path)
+def test_a_pack_that_gets_nothing_new_is_not_written_again(store, tmp_path):
     before = (tmp_path / PACK).stat()
     store.save(ceiling())
     pack(store)
@@ -145,7 +140,7 @@ def test_a_pack_that_gets_nothing_new_is_not_written_again(tmp_path: Path) -> No
     assert len(everything(tmp_path)) == 7
 
 
-def test_what_is_packed_is_what_was_written(tmp_path: Path) -> None:
+def test_what_is_packed_is_what_was_written(tmp_path):
     """Fields of a later version of this schema included."""
     with Store(tmp_path).locked() as store:
         later = msgspec.json.decode(encode(record())) | {"colour": "\u00e9", "figure": 0.1}
@@ -165,9 +160,7 @@ def test_what_is_packed_is_what_was_written(tmp_path: Path) -> None:
         (encode(record(1)), "it holds the record of another cell"),
     ],
 )
-def test_a_loose_record_that_cannot_be_read_stays(
-    content: bytes, words: str, tmp_path: Path
-) -> None:
+def test_a_loose_record_that_cannot_be_read_stays(content, words, tmp_path):
     with Store(tmp_path).locked() as store:
         store.save(record(1))
         (tmp_path / f"{record(0).id}.json").write_bytes(content)
@@ -177,8 +170,7 @@ def test_a_loose_record_that_cannot_be_read_stays(
     assert len(lines(tmp_path / PACK)) == 1
 
 
-def test_packed_records_of_a_newer_version_stay_as_they_are(tmp_path: Path) -> None:
-    store = packed(tmp_path)
+def test_packed_records_of_a_newer_version_stay_as_they_are(store, tmp_path):
     newer = [changed(line, schema=SCHEMA + 1, status="new") for line in lines(tmp_path / PACK)]
     write(tmp_path / PACK, newer)
     store.save(record(9))
@@ -187,40 +179,25 @@ def test_packed_records_of_a_newer_version_stay_as_they_are(tmp_path: Path) -> N
     assert len(found) == 7 and set(newer) < set(found)
 
 
-def test_a_pack_whose_last_line_does_not_end_stays_whole(tmp_path: Path) -> None:
-    store = packed(tmp_path)
+def test_a_pack_whose_last_line_does_not_end_stays_whole(store, tmp_path):
     (tmp_path / PACK).write_bytes(gzip.compress(b"\n".join(lines(tmp_path / PACK))))
     store.save(record(9))
     pack(store)
     assert len(everything(tmp_path)) == 7
 
 
-def _torn(content: list[bytes]) -> bytes:
-    return gzip.compress(b"\n".join([*content[:2], content[2][:30], *content[3:]]))
+DAMAGE = {
+    "torn": lambda held: gzip.compress(b"\n".join([*held[:2], held[2][:30], *held[3:]])),
+    "cut": lambda held: gzip.compress(b"\n".join(held))[:-20],
+    "no cell": lambda held: gzip.compress(b'{"id": "x"}\n' + b"\n".join(held)),
+    "kind is a path": lambda held: gzip.compress(changed(held[0], cell={"type": "../efficiency"})),
+    "no characters": lambda held: gzip.compress(b"\n".join([no_characters(held[0]), *held[1:]])),
+}
 
 
-def _cut(content: list[bytes]) -> bytes:
-    return gzip.compress(b"\n".join(content))[:-20]
-
-
-def _no_cell(content: list[bytes]) -> bytes:
-    return gzip.compress(b'{"id": "x"}\n' + b"\n".join(content))
-
-
-def _kind_is_a_path(content: list[bytes]) -> bytes:
-    return gzip.compress(changed(content[0], cell={"type": "../efficiency"}) + b"\n")
-
-
-def _no_characters(content: list[bytes]) -> bytes:
-    return gzip.compress(b"\n".join([no_characters(content[0]), *content[1:]]) + b"\n")
-
-
-@pytest.mark.parametrize("damage", [_torn, _cut, _no_cell, _kind_is_a_path, _no_characters])
-def test_a_damaged_pack_is_not_written_over(
-    damage: Callable[[list[bytes]], bytes], tmp_path: Path
-) -> None:
-    store = packed(tmp_path)
-    (tmp_path / PACK).write_bytes(damage(lines(tmp_path / PACK)))
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_pack_is_not_written_over(store, damage, tmp_path):
+    (tmp_path / PACK).write_bytes(DAMAGE[damage](lines(tmp_path / PACK)))
     store.save(record(9))
     before = contents(tmp_path)
     with pytest.raises(StoreError, match=rf"cannot pack .*: {PACK} is damaged .*; restore") as told:
@@ -231,10 +208,7 @@ def test_a_damaged_pack_is_not_written_over(
     assert pack(store).records == 1
 
 
-def test_packs_that_disagree_are_not_put_together_until_a_loose_record_settles_it(
-    tmp_path: Path,
-) -> None:
-    store = packed(tmp_path)
+def test_packs_that_disagree_are_not_put_together_until_a_loose_record_settles_it(store, tmp_path):
     write(tmp_path / "older.jsonl.gz", [changed(encode(record(3)), seconds=7.0)])
     before = contents(tmp_path)
     words = rf"record {record(3).id} is there twice and differs: line \d of {PACK} counts, line 1 "

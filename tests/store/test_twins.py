@@ -1,20 +1,16 @@
 """Packs that hold one record twice: where they differ they are told, and one of them counts."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import msgspec
 import pytest
-from test_packs import PACK, changed, ids, lines, no_characters, packed, told, write
+from test_packs import PACK, changed, ids, lines, no_characters, told, write
+from test_packs import store as store
 from test_packs import strict as strict
 from test_store import record
 
 from lra.store import StoreWarning
 
 
-def test_two_packs_that_disagree_are_told_and_the_first_counts(tmp_path: Path) -> None:
-    store = packed(tmp_path)
+def test_two_packs_that_disagree_are_told_and_the_first_counts(store, tmp_path):
     content = lines(tmp_path / PACK)
     id = msgspec.json.decode(content[4])["id"]
     write(tmp_path / "older.jsonl.gz", [*content[:2], changed(content[4], seconds=7.0)])
@@ -37,9 +33,8 @@ def test_two_packs_that_disagree_are_told_and_the_first_counts(tmp_path: Path) -
 
 @pytest.mark.parametrize("first", [False, True])
 def test_a_twin_of_bytes_that_are_no_characters_disagrees_and_the_rest_loads(
-    first: bool, tmp_path: Path
-) -> None:
-    store = packed(tmp_path)
+    store, first, tmp_path
+):
     content = lines(tmp_path / PACK)
     id = msgspec.json.decode(content[4])["id"]
     twin = "before.jsonl.gz" if first else "older.jsonl.gz"
@@ -56,8 +51,7 @@ def test_a_twin_of_bytes_that_are_no_characters_disagrees_and_the_rest_loads(
     assert other is not None and other.id == found[0]
 
 
-def test_two_packs_that_agree_are_no_matter_however_they_are_written(tmp_path: Path) -> None:
-    store = packed(tmp_path)
+def test_two_packs_that_agree_are_no_matter_however_they_are_written(store, tmp_path):
     content = lines(tmp_path / PACK)
     turned = msgspec.json.encode(dict(reversed(msgspec.json.decode(content[3]).items())))
     assert turned != content[3]
@@ -65,8 +59,7 @@ def test_two_packs_that_agree_are_no_matter_however_they_are_written(tmp_path: P
     assert len(ids(store)) == 6
 
 
-def test_a_loose_record_settles_what_two_packs_disagree_on(tmp_path: Path) -> None:
-    store = packed(tmp_path)
+def test_a_loose_record_settles_what_two_packs_disagree_on(store, tmp_path):
     content = lines(tmp_path / PACK)
     write(tmp_path / "older.jsonl.gz", [changed(content[0], seconds=7.0)])
     id = msgspec.json.decode(content[0])["id"]

@@ -1,4 +1,4 @@
-"""Small sets of pictures in every form of CIFAR-10, and what its readers say of broken ones."""
+"""Small sets of pictures in every form of CIFAR-10."""
 
 import gzip
 import io
@@ -11,17 +11,13 @@ import tarfile
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from PIL import Image as Pillow
-from set_reader import read_set
 
-from lra.core.errors import DataError
-from lra.core.protocol import Rows
 from tasks.image import Image, ImageConfig
 from tasks.sources.cifar10_pixels import grey
 
 TRAIN, TEST = 60, 20
-ALL = Rows(train=1000, validation=1000, test=1000)
+IMAGE = Image(ImageConfig(), length=1024)
 BATCHES = [f"data_batch_{number}" for number in range(1, 6)]
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
 
@@ -36,12 +32,9 @@ def drawn(rows, seed):
 SPLITS = {"train": drawn(TRAIN, 1), "test": drawn(TEST, 2)}
 GREY = {split: grey(colours) for split, (colours, _) in SPLITS.items()}
 FILES = {
-    **{
-        name: tuple(part[12 * i : 12 * i + 12] for part in SPLITS["train"])
-        for i, name in enumerate(BATCHES)
-    },
-    "test_batch": SPLITS["test"],
-}
+    name: tuple(part[12 * i : 12 * i + 12] for part in SPLITS["train"])
+    for i, name in enumerate(BATCHES)
+} | {"test_batch": SPLITS["test"]}
 """The official files' colours and labels."""
 
 
@@ -69,13 +62,10 @@ def python2(value):
     return re.sub(rb"(u1q.)\x89\x88", rb"\1" b"K\x00K\x01", old, count=1, flags=re.DOTALL)
 
 
-def batch(colours, labels):
-    return {
-        "batch_label": "a batch",
-        "labels": labels.tolist(),
-        "data": colours.reshape(-1, 3072),
-        "filenames": [f"{i}.png" for i in range(len(labels))],
-    }
+def batch(colours, labels, /, **changes):
+    names = [f"{i}.png" for i in range(len(labels))]
+    held = {"data": colours.reshape(-1, 3072), "labels": labels.tolist(), "filenames": names}
+    return {"batch_label": "a batch", **held, **changes}
 
 
 def write_binary(folder, packed=""):
@@ -83,7 +73,7 @@ def write_binary(folder, packed=""):
         (folder / f"{name}.bin{packed}").write_bytes(PACK[packed](records(*held)))
 
 
-def write_pickles(folder, dump=lambda value: python2(value)):
+def write_pickles(folder, dump=python2):
     for name, held in FILES.items():
         (folder / name).write_bytes(dump(batch(*held)))
     (folder / "batches.meta").write_bytes(dump({"label_names": ["airplane"]}))
@@ -99,7 +89,7 @@ def write_archive(path, members):
 
 
 def png(picture, mode="RGB", side=32):
-    """The PNG of a picture, (3, 1024) or, of one channel, (1024,)."""
+    """The PNG of a picture, (3, pixels) or, of one channel, (pixels,)."""
     pixels = picture.T.reshape(side, side, *picture.shape[:-1])
     stream = io.BytesIO()
     Pillow.fromarray(pixels).convert(mode).save(stream, "PNG")
@@ -116,26 +106,12 @@ def write_table(path, made):
     pq.write_table(made, path)
 
 
-def write_arrays(folder, colour, stem="", packed=""):
+def write_arrays(folder, colour=False, stem="", packed=""):
     for split, (colours, labels) in SPLITS.items():
-        images = colours.transpose(0, 2, 1).reshape(-1, 32, 32, 3)
-        images = images if colour else GREY[split].reshape(-1, 32, 32)
+        shape = colours.transpose(0, 2, 1).reshape(-1, 32, 32, 3)
+        images = shape if colour else GREY[split].reshape(-1, 32, 32)
         for content, array in (("images", images), ("labels", labels)):
             stream = io.BytesIO()
             np.save(stream, array)
             path = folder / f"{stem}{split}_{content}.npy{packed}"
             path.write_bytes(PACK[packed](stream.getvalue()))
-
-
-def refused(source, says):
-    with pytest.raises(DataError, match=says) as caught:
-        read_set(Image(ImageConfig(), length=1024), source, ALL)
-    assert "\n" not in str(caught.value)
-
-
-def noted(source):
-    """What a reader says that goes on, and how many pictures it yields."""
-    defects = []
-    parts = Image(ImageConfig(), length=1024).parts(str(source))
-    count = sum(1 for part in parts for _ in part.examples(defects.append))
-    return [str(defect) for defect in defects], count

@@ -1,4 +1,4 @@
-"""The tasks of the catalogue as a scale has them: what their laws are tried on."""
+"""The tasks of the catalogue as a scale has them, and their examples."""
 
 from math import isqrt
 
@@ -9,8 +9,8 @@ from lra.core.scales import load_scale
 
 LONGEST = 2048
 """Tokens of the longest sequence that laws are tried on, for time: 1,300 rows of 4,096 pixels take
-a generator of pictures a quarter of a minute, each time. Tasks of one longer length are tried by
-nothing but their own tests (test_path_x)."""
+a generator of pictures a quarter of a minute, each time. Tasks of one longer length have tests of
+their own (test_path_x)."""
 
 
 def tried():
@@ -35,3 +35,16 @@ def made(name, scale="mini", **changes):
         length = (isqrt(length - 1) + 1) ** 2
     config = msgspec.convert({**setting.parameters, **changes}, kind.Config)
     return kind(config, length=length)
+
+
+def examples(split):
+    """The bytes of each example, of a pair in either order."""
+    inputs, number = split.inputs, len(split) * split.inputs
+    sequences = [split.sequence(s).tobytes() for s in range(number)]
+    return [tuple(sorted(sequences[i : i + inputs])) for i in range(0, number, inputs)]
+
+
+def pictures(split):
+    """The pictures of a split, (rows, side, side)."""
+    side = isqrt(split.lengths[0, 0])
+    return split.tokens.reshape(len(split), side, side)

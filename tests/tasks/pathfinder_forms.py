@@ -6,14 +6,13 @@ import zipfile
 import numpy as np
 from PIL import Image as Pillow
 
-from lra.core.protocol import Rows
 from tasks.pathfinder import Pathfinder, PathfinderConfig
 
-ALL = Rows(train=1000, validation=1000, test=1000)
 HARD, MIDDLE, EASY = "curv_contour_length_14", "curv_contour_length_9", "curv_baseline"
-SHARDS = tuple(range(11))
+SHARDS = range(11)
 """More than ten, so that their order is not that of their names as texts."""
 IN_SHARD = 30
+WHOLE = len(SHARDS) * IN_SHARD
 
 
 def image(level, shard, number, side=32):
@@ -32,27 +31,29 @@ def png(pixels, mode="L"):
 
 
 def lines(shard):
-    return [
-        f"imgs/{shard} sample_{n}.png {n} {label(shard, n)} 1.0 14 4 2 0.5 1 1"
-        for n in range(IN_SHARD)
-    ]
+    rest = "1.0 14 4 2 0.5 1 1"
+    names = ((n, f"imgs/{shard} sample_{n}.png {n}") for n in range(IN_SHARD))
+    return [f"{name} {label(shard, n)} {rest}" for n, name in names]
 
 
 def text(rows):
     return "".join(f"{row}\n" for row in rows).encode()
 
 
-def array(rows):
+def saved(array, **more):
     stream = io.BytesIO()
-    np.save(stream, np.array([row.split(" ") for row in rows]))
+    np.save(stream, array, **more)
     return stream.getvalue()
+
+
+def array(rows):
+    return saved(np.array([row.split(" ") for row in rows]))
 
 
 def level_files(level, side=32, metadata=text):
     """Name and content of each file of a level."""
-    made = {}
+    made = {f"metadata/{shard}.npy": metadata(lines(shard)) for shard in SHARDS}
     for shard in SHARDS:
-        made[f"metadata/{shard}.npy"] = metadata(lines(shard))
         for n in range(IN_SHARD):
             made[f"imgs/{shard}/sample_{n}.png"] = png(image(level, shard, n, side))
     return made
@@ -62,10 +63,10 @@ def below(folder, files):
     return {f"{folder}/{name}": content for name, content in files.items()}
 
 
-def set_files(side=32, levels=(HARD, EASY), metadata=text):
+def set_files(*levels, metadata=text):
     made = {}
-    for level in levels:
-        made |= below(level, level_files(level, side, metadata))
+    for level in levels or (HARD, EASY):
+        made |= below(level, level_files(level, metadata=metadata))
     return made
 
 
@@ -84,13 +85,5 @@ def write_zip(path, files):
     return path
 
 
-def task(side=32, kind=Pathfinder, **config):
-    return kind(PathfinderConfig(**config), length=side * side)
-
-
-def noted(source, **config):
-    """What a reader says that goes on, and how many images it yields."""
-    defects = []
-    parts = task(**config).parts(str(source))
-    count = sum(1 for part in parts for _ in part.examples(defects.append))
-    return [str(defect) for defect in defects], count
+def task(side=32, kind=Pathfinder, rules="fixed", **config):
+    return kind(PathfinderConfig(**config), length=side * side, rules=rules)

@@ -6,10 +6,6 @@ import gzip
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lra.core.protocol import Rows
-
-ALL = Rows(train=10_000, validation=10_000, test=10_000)
-
 
 def review(index):
     return f'Film {index}: "déjà vu", said\nthe critic, {index * 7919 % 1000} times <br />'
@@ -18,6 +14,7 @@ def review(index):
 # Sorted by label, as the archive and the hub have them.
 TRAIN = sorted(((review(i), i % 2) for i in range(400)), key=lambda row: row[1])
 TEST = sorted(((review(i), i % 2) for i in range(400, 500)), key=lambda row: row[1])
+WITH_SPLIT = [(*row, "train") for row in TRAIN] + [(*row, "test") for row in TEST]
 
 
 def write_parquet(path, rows, **more):
@@ -27,20 +24,17 @@ def write_parquet(path, rows, **more):
 
 def write_csv(path, rows, header=("text", "label")):
     with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(header)
-        writer.writerows(rows)
+        csv.writer(stream).writerows([header, *rows])
 
 
-def write_reviews(folder, train=TRAIN, test=TEST):
-    for part, rows in (("train", train), ("test", test)):
-        for side in ("pos", "neg"):
+def write_reviews(folder):
+    for part, rows in (("train", TRAIN), ("test", TEST)):
+        for side in ("neg", "pos", "unsup"):
             (folder / part / side).mkdir(parents=True)
+        (folder / part / "unsup" / "0_0.txt").write_text("no label")
         for index, (text, label) in enumerate(rows):
-            side = "pos" if label else "neg"
-            (folder / part / side / f"{index}_7.txt").write_bytes(text.encode())
-    (folder / "train" / "unsup").mkdir()
-    (folder / "train" / "unsup" / "0_0.txt").write_text("no label")
+            path = folder / part / ("pos" if label else "neg") / f"{index}_7.txt"
+            path.write_bytes(text.encode())
 
 
 def as_csv(folder):
@@ -64,17 +58,13 @@ def as_shards(folder):
 
 
 def as_one_parquet(folder):
-    words = ["train"] * len(TRAIN) + ["test"] * len(TEST)
+    words = [word for _, _, word in WITH_SPLIT]
     write_parquet(folder / "reviews.parquet", TRAIN + TEST, split=words)
     return folder / "reviews.parquet"
 
 
 def as_packed_csv(folder):
-    write_csv(
-        folder / "a.csv",
-        [(*r, "train") for r in TRAIN] + [(*r, "test") for r in TEST],
-        header=("text", "label", "split"),
-    )
+    write_csv(folder / "a.csv", WITH_SPLIT, ("text", "label", "split"))
     (folder / "reviews.csv.gz").write_bytes(gzip.compress((folder / "a.csv").read_bytes()))
     return folder / "reviews.csv.gz"
 

@@ -1,16 +1,17 @@
 """Small reviews as a source, prepared, hashed and opened as a run does."""
 
-import csv
 from pathlib import Path
 
+from review_forms import write_csv
+from set_reader import ALL
+
 import tasks.text
-from lra.core.protocol import DataSpec, Rows
+from lra.core.protocol import DataSpec
 from tasks.sources.data_hash import content_hash, prepared_name
 from tasks.sources.opening import open_or_prepare
 from tasks.sources.whole_sets import prepare_whole
 from tasks.text import Text, TextConfig
 
-ALL = Rows(train=10_000, validation=10_000, test=10_000)
 FILE = Path(tasks.text.__file__)
 
 
@@ -20,9 +21,8 @@ def review(index):
 
 def write_reviews(folder):
     """Write 300 reviews to learn from and 60 to test on, and return the path of the first."""
-    for word, rows in (("train", range(300)), ("test", range(300, 360))):
-        with (folder / f"r_{word}.csv").open("w", newline="", encoding="utf-8") as stream:
-            csv.writer(stream).writerows([("text", "label"), *((review(i), i % 2) for i in rows)])
+    for word, numbers in (("train", range(300)), ("test", range(300, 360))):
+        write_csv(folder / f"r_{word}.csv", [(review(i), i % 2) for i in numbers])
     return folder / "r_train.csv"
 
 

@@ -1,15 +1,14 @@
-"""What is read some rows at a time: the same whole set, and the same row numbers past a border."""
+"""Sources read some rows at a time: the same whole set, and the same row numbers past a border."""
 
 import datasets
 import numpy as np
 import pyarrow as pa
 import pytest
-from cifar10_forms import ALL, drawn, records, table, write_table
+from cifar10_forms import IMAGE, drawn, records, table, write_table
 from set_reader import read_set
 
 import tasks.sources.hub
 from tasks.contract import Example
-from tasks.image import Image, ImageConfig
 from tasks.sources.checking import check_source, tallies
 from tasks.sources.cifar10_pixels import grey
 from tasks.sources.preparing import gathered
@@ -22,8 +21,7 @@ NUMBERS = [
     "cifar10_tables._PICTURES_AT_ONCE",
 ]
 ROWS_AT_ONCE = 1024
-"""Of a Parquet file, or of a table of the hub."""
-IMAGE = Image(ImageConfig(), length=1024)
+"""Rows of a Parquet file, or of a table of the hub."""
 TEXT = Text(TextConfig(), length=100)
 
 
@@ -61,11 +59,8 @@ def wrong(labels, row):
 
 def pairs(*splits):
     """Pictures with their labels, in an order of their own."""
-    return sorted(
-        (split.sequence(row).tobytes(), int(split.labels[row]))
-        for split in splits
-        for row in range(len(split))
-    )
+    rows = ((split, row) for split in splits for row in range(len(split)))
+    return sorted((split.sequence(row).tobytes(), int(split.labels[row])) for split, row in rows)
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -77,7 +72,7 @@ def test_a_set_is_the_same_however_little_is_held_at_once(tmp_path, monkeypatch,
         for split, (colours, labels) in PICTURES.items()
     }
     monkeypatch.setattr(f"tasks.sources.{number}", 2)
-    data = read_set(IMAGE, source, ALL)
+    data = read_set(IMAGE, source)
     assert pairs(data.test) == expected["test"]
     assert pairs(data.train, data.validation) == expected["train"]
     counted = check_source(IMAGE, source, pytest.fail)
@@ -92,9 +87,9 @@ def test_a_wrong_picture_past_a_border_is_left_out_by_its_row(tmp_path, monkeypa
     colours, labels = PICTURES["train"]
     source = form(tmp_path, monkeypatch, {**PICTURES, "train": (colours, wrong(labels, 7))})
     monkeypatch.setattr(f"tasks.sources.{number}", 2)
-    told = []
-    found = check_source(IMAGE, source, told.append)
-    assert len(told) == 1 and ", row 7: label " in str(told[0])
+    defects = []
+    found = check_source(IMAGE, source, defects.append)
+    assert len(defects) == 1 and ", row 7: label " in str(defects[0])
     assert found["train"].rows + found["validation"].rows == len(labels) - 1
 
 
@@ -102,30 +97,23 @@ def test_a_wrong_picture_past_a_border_is_left_out_by_its_row(tmp_path, monkeypa
 def test_a_wrong_row_past_a_batch_of_a_table_is_named_by_its_row(tmp_path, monkeypatch, place):
     row = 2 * ROWS_AT_ONCE + 3
     made = {
-        split: pa.table({"text": [f"film {i}" for i in range(rows)], "label": [0] * rows})
-        for split, rows in (("train", row + 2), ("test", 5))
+        split: pa.table({"text": [f"film {i}" for i in range(rows)], "label": labels})
+        for split, rows, labels in (
+            ("train", row + 2, wrong(np.zeros(row + 2), row)),
+            ("test", 5, [0] * 5),
+        )
     }
-    labels = pa.array(wrong(np.zeros(row + 2), row))
-    made["train"] = made["train"].set_column(1, "label", labels)
-    told = []
-    found = check_source(TEXT, place(tmp_path, monkeypatch, made), told.append)
-    assert len(told) == 1 and f", row {row}: label '10'" in str(told[0])
+    defects = []
+    found = check_source(TEXT, place(tmp_path, monkeypatch, made), defects.append)
+    assert len(defects) == 1 and f", row {row}: label '10'" in str(defects[0])
     assert found["train"].rows + found["validation"].rows == row + 1
 
 
 def test_examples_are_given_on_as_soon_as_they_have_so_many_tokens(monkeypatch):
     monkeypatch.setattr("tasks.sources.preparing._TOKENS_AT_ONCE", 10)
     lengths = {"train": [4, 4, 4, 9, 1, 3], "test": [10, 2]}
-    examples = [
-        Example(split, (np.zeros(length, np.uint8),), 0)
-        for split in lengths
-        for length in lengths[split]
-    ]
-    found = [(split, rows.lengths.ravel().tolist()) for split, rows in gathered(TEXT, examples)]
-    assert found == [
-        ("train", [4, 4, 4]),
-        ("train", [9, 1]),
-        ("test", [10]),
-        ("train", [3]),
-        ("test", [2]),
-    ]
+    rows = [(split, length) for split in lengths for length in lengths[split]]
+    examples = [Example(split, (np.zeros(length, np.uint8),), 0) for split, length in rows]
+    found = [(split, held.lengths.ravel().tolist()) for split, held in gathered(TEXT, examples)]
+    ahead = [("train", [4, 4, 4]), ("train", [9, 1]), ("test", [10])]
+    assert found == [*ahead, ("train", [3]), ("test", [2])]

@@ -22,7 +22,7 @@ from tasks.sources.preparing import Watch, make_set, read_pieces
 
 
 class Counted(Task):
-    """Five parts of real pairs; what is read is told to `spy` by part and place."""
+    """Five parts of real pairs, each of whose reads is told to `spy` by part and place."""
 
     card = TaskCard(title="counted", source="", classes=2, vocabulary=300, inputs=2)
     Config = TaskConfig
@@ -49,11 +49,13 @@ class Counted(Task):
 
 
 class Names(Watch):
-    """What was made in this process."""
+    """Parts that were made in this process, and how many were there already."""
 
     def __init__(self):
-        self.made = []
-        self.done = None
+        self.made, self.done, self.waits = [], None, threading.Event()
+
+    def waiting(self):
+        self.waits.set()
 
     def begun(self, parts, done):
         self.done = done
@@ -62,11 +64,28 @@ class Names(Watch):
         self.made.append(name)
 
 
-def made(folder, spy=lambda part, place: None, key="a", real=False):
-    watch, task = Names(), Counted(spy)
+def made(folder, spy=lambda part, place: None, key="a", real=False, watch=None):
+    watch, task = watch or Names(), Counted(spy)
     pieces = read_pieces(task, "", None)
     make_set(task, "counted", folder, key, lambda: pieces, what="'x'", real=real, watch=watch)
     return watch
+
+
+def at(part, place, act):
+    """A spy that acts at one place."""
+    return lambda *here: act() if here == (part, place) else None
+
+
+def raising(error):
+    def act():
+        raise error
+
+    return act
+
+
+def stopped(folder, part, key="a"):
+    with pytest.raises(KeyboardInterrupt):
+        made(folder, at(part, 0, raising(KeyboardInterrupt())), key)
 
 
 def content(folder):
@@ -80,16 +99,29 @@ def undisturbed(tmp_path_factory):
     return content(folder)
 
 
-def test_what_was_read_is_what_is_there(tmp_path):
+@pytest.fixture
+def goes_on(tmp_path, undisturbed):
+    """The next process finds so many whole parts and comes to the same bytes, and nothing else."""
+
+    def check(done, **asked):
+        watch = made(tmp_path / "set", **asked)
+        assert watch.done == done and watch.made == [f"part {n}" for n in range(done, 5)]
+        assert content(tmp_path / "set") == undisturbed
+        assert [path.name for path in tmp_path.iterdir()] == ["set"]
+
+    return check
+
+
+def test_a_set_holds_the_examples_that_were_read(tmp_path):
     made(tmp_path / "set")
-    data = open_prepared(tmp_path / "set")
     expected = [e for part in Counted().parts("") for e in part.examples(None)]
-    for name, split in data:
+    for name, split in open_prepared(tmp_path / "set"):
         mine = [example for example in expected if example.split == name]
         assert split.labels.tolist() == [example.label for example in mine]
-        for row, example in enumerate(mine):
-            for place, tokens in enumerate(example.tokens):
-                assert np.array_equal(split.sequence(2 * row + place), tokens)
+        sequences = [tokens for example in mine for tokens in example.tokens]
+        for place, tokens in enumerate(sequences):
+            assert np.array_equal(split.sequence(place), tokens)
+        assert len(split.lengths.ravel()) == len(sequences)
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
 
 
@@ -100,19 +132,16 @@ sys.path.insert(0, sys.argv[1])
 import test_draft
 from lra.core.errors import DataError
 
-def kill(part, place):
-    if (part, place) == (3, 4):
-        os.kill(os.getpid(), 9)
+def fill():
+    draft = Path(sys.argv[2]).parent / ".set.draft"
+    last = "*.lengths" if sys.argv[3] == "part" else "journal.json"
+    held = max(path.stat().st_size for path in draft.glob(last))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (held + 30, resource.RLIM_INFINITY))
 
-def fill(part, place):
-    if (part, place) == (3, 0):
-        draft = Path(sys.argv[2]).parent / ".set.draft"
-        last = "*.lengths" if sys.argv[3] == "part" else "journal.json"
-        held = max(path.stat().st_size for path in draft.glob(last))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (held + 30, resource.RLIM_INFINITY))
-
+kill = test_draft.at(3, 4, lambda: os.kill(os.getpid(), 9))
 try:
-    test_draft.made(Path(sys.argv[2]), kill if sys.argv[3] == "kill" else fill)
+    spy = kill if sys.argv[3] == "kill" else test_draft.at(3, 0, fill)
+    test_draft.made(Path(sys.argv[2]), spy)
 except DataError as error:
     print(error)
     sys.exit(2)
@@ -120,40 +149,29 @@ except DataError as error:
 
 
 def broken(folder, how):
-    here = str(Path(__file__).parent)
-    return subprocess.run(
-        [sys.executable, "-c", KILLED, here, str(folder), how], capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(folder), how]
+    return subprocess.run(command, capture_output=True, text=True)
 
 
-def test_after_a_kill_the_next_process_goes_on_to_the_same_bytes(
-    tmp_path, monkeypatch, undisturbed
-):
-    folder = tmp_path / "set"
-    assert broken(folder, "kill").returncode == -signal.SIGKILL
+def test_after_a_kill_the_next_process_goes_on_to_the_same_bytes(tmp_path, goes_on):
+    assert broken(tmp_path / "set", "kill").returncode == -signal.SIGKILL
     with (tmp_path / ".set.draft" / "train.tokens").open("ab") as stream:
         stream.write(b"half a part")
-    watch = made(folder)
-    assert watch.done == 3 and watch.made == ["part 3", "part 4"]
-    assert content(folder) == undisturbed
-    assert [path.name for path in tmp_path.iterdir()] == ["set"]
+    goes_on(3)
 
 
 @pytest.mark.parametrize(("full", "whole"), [("part", 3), ("Arrow files", 5)])
-def test_a_full_disk_is_one_line_and_the_next_process_goes_on(tmp_path, undisturbed, full, whole):
+def test_a_full_disk_is_one_line_and_the_next_process_goes_on(tmp_path, goes_on, full, whole):
     ran = broken(tmp_path / "set", full)
     assert ran.returncode == 2 and ran.stderr == ""
-    assert ran.stdout.startswith("cannot write the prepared set '") and ran.stdout.count("\n") == 1
-    assert "free space and run again to go on, or choose another folder" in ran.stdout
-    watch = made(tmp_path / "set")
-    assert watch.done == whole and content(tmp_path / "set") == undisturbed
+    assert str(tmp_path / "set") in ran.stdout and ran.stdout.count("\n") == 1
+    goes_on(whole)
 
 
 class Disk(FileIO):
     """Files that take what fits yet, then fail as Linux has it."""
 
-    left = sys.maxsize
-    number = 0
+    left, number = sys.maxsize, 0
 
     def write(self, content):
         fits = min(Disk.left, content.nbytes)
@@ -163,98 +181,69 @@ class Disk(FileIO):
         return super().write(content[:fits])
 
 
-@pytest.mark.parametrize(
-    ("number", "mend"),
-    [(errno.ENOSPC, "free space"), (errno.EDQUOT, "free space"), (errno.EIO, "mend that")],
-)
-def test_what_the_disk_says_decides_the_remedy(tmp_path, monkeypatch, undisturbed, number, mend):
-    says = f"'.*set': {os.strerror(number)}; {mend} and run again to go on, or choose"
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_the_error_of_the_disk_decides_the_remedy(tmp_path, monkeypatch, goes_on, number):
+    def fill():
+        monkeypatch.setattr(Disk, "left", 30)
+        monkeypatch.setattr(Disk, "number", number)
 
-    def fill(part, place):
-        if (part, place) == (3, 0):
-            monkeypatch.setattr(Disk, "left", 30)
-            monkeypatch.setattr(Disk, "number", number)
-
+    mend = "mend that" if number == errno.EIO else "free space"
     with monkeypatch.context() as patched:
         patched.setattr("tasks.sources.draft.FileIO", Disk)
-        with pytest.raises(DataError, match=f"^cannot write the prepared set {says}"):
-            made(tmp_path / "set", fill)
-    watch = made(tmp_path / "set")
-    assert watch.done == 3 and content(tmp_path / "set") == undisturbed
+        with pytest.raises(DataError, match=f"set': {os.strerror(number)}; {mend}"):
+            made(tmp_path / "set", at(3, 0, fill))
+    goes_on(3)
 
 
-@pytest.mark.parametrize("raised", [KeyboardInterrupt, DataError("row 5: wrong")])
-def test_an_interruption_keeps_whole_parts(tmp_path, undisturbed, raised):
-    def stop(part, place):
-        if (part, place) == (2, 5):
-            raise raised
-
-    with pytest.raises((KeyboardInterrupt, DataError)):
-        made(tmp_path / "set", stop)
-    assert made(tmp_path / "set").made == ["part 2", "part 3", "part 4"]
-    assert content(tmp_path / "set") == undisturbed
+def unread(number):
+    """A source that could not be read, by the system's fault or by its own."""
+    error = DataError("'x' cannot be read")
+    error.__cause__ = OSError(number, os.strerror(number)) if number else OSError("cut short")
+    return error
 
 
-@pytest.mark.parametrize(("cause", "kept"), [(errno.EIO, 2), (None, 0)])
-def test_a_source_that_could_not_be_read_is_not_a_wrong_one(tmp_path, undisturbed, cause, kept):
-    def broken(part, place):
-        if (part, place) == (2, 5):
-            reason = OSError(cause, os.strerror(cause)) if cause else OSError("cut short")
-            raise DataError("'x' cannot be read") from reason
+@pytest.mark.parametrize(
+    ("raised", "real", "kept"),
+    [
+        (KeyboardInterrupt(), False, 2),
+        (DataError("row 5: wrong"), False, 2),
+        (unread(errno.EIO), True, 2),
+        # A source that is wrong itself is another one when it is mended.
+        (unread(None), True, 0),
+        (DataError("row 5: wrong"), True, 0),
+    ],
+)
+def test_an_interruption_keeps_whole_parts(tmp_path, goes_on, raised, real, kept):
+    with pytest.raises(type(raised)):
+        made(tmp_path / "set", at(2, 5, raising(raised)), real=real)
+    assert bool(list(tmp_path.iterdir())) == bool(kept)
+    goes_on(kept, real=real)
 
-    with pytest.raises(DataError, match="cannot be read"):
-        made(tmp_path / "set", broken, real=True)
-    assert made(tmp_path / "set", real=True).done == kept
-    assert content(tmp_path / "set") == undisturbed
 
-
-def test_a_draft_that_cannot_be_opened_is_kept(tmp_path, monkeypatch, undisturbed):
+def test_a_draft_that_cannot_be_opened_is_kept(tmp_path, monkeypatch, goes_on):
     stopped(tmp_path / "set", 3)
-
-    def none_left(*_):
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
+    none_left = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     with monkeypatch.context() as patched:
-        patched.setattr("tasks.sources.draft.FileIO", none_left)
-        with pytest.raises(DataError, match="Too many open files; mend that and run again to go"):
-            made(tmp_path / "set")
-        with pytest.raises(DataError, match="Too many open files"):
-            made(tmp_path / "other")
+        patched.setattr("tasks.sources.draft.FileIO", lambda *_: raising(none_left)())
+        for name in ("set", "other"):
+            with pytest.raises(DataError, match=f"{name}': Too many open files; mend that"):
+                made(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == [".set.draft"]
-    assert made(tmp_path / "set").done == 3
-    assert content(tmp_path / "set") == undisturbed
+    goes_on(3)
 
 
-def stopped(folder, part, key="a"):
-    def stop(number, place):
-        if number == part:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        made(folder, stop, key)
-
-
-def test_another_key_begins_anew(tmp_path, undisturbed):
+def test_another_key_begins_anew(tmp_path, goes_on):
     stopped(tmp_path / "set", 3)
-    assert made(tmp_path / "set", key="b").done == 0
-    assert content(tmp_path / "set") == undisturbed
+    goes_on(0, key="b")
 
 
-@pytest.mark.parametrize("damage", ["journal.json", "test.labels"])
-def test_a_draft_that_lost_something_begins_anew(tmp_path, undisturbed, damage):
+@pytest.mark.parametrize("name", ["journal.json", "test.labels", "no text"])
+def test_a_draft_that_is_damaged_begins_anew(tmp_path, goes_on, name):
     stopped(tmp_path / "set", 3)
-    path = tmp_path / ".set.draft" / damage
-    path.write_bytes(path.read_bytes()[:-3])
-    assert made(tmp_path / "set").done == 0
-    assert content(tmp_path / "set") == undisturbed
-
-
-def test_a_journal_that_is_no_text_begins_anew(tmp_path, undisturbed):
-    stopped(tmp_path / "set", 3)
-    path = tmp_path / ".set.draft" / "journal.json"
-    path.write_bytes(path.read_bytes().replace(b"train", b"tr\xffin"))
-    assert made(tmp_path / "set").done == 0
-    assert content(tmp_path / "set") == undisturbed
+    path = tmp_path / ".set.draft" / (name if name != "no text" else "journal.json")
+    held = path.read_bytes()
+    path.write_bytes(held.replace(b"train", b"tr\xffin") if name == "no text" else held[:-3])
+    goes_on(0)
 
 
 def test_nothing_is_left_where_no_part_was_whole(tmp_path):
@@ -262,53 +251,40 @@ def test_nothing_is_left_where_no_part_was_whole(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def beside(folder, begin_at, act=lambda: None):
+    """Run a second process beside one that waits for it at a place. Locks are of open files: two
+    threads stand for two processes."""
+    second = Names()
+    other = threading.Thread(target=lambda: made(folder, watch=second))
+
+    def begin():
+        other.start()
+        assert second.waits.wait(10)
+        act()
+
+    try:
+        made(folder, at(*begin_at, begin))
+    finally:
+        other.join(10)
+    return second
+
+
 def test_the_second_process_waits_and_finds_the_set(tmp_path, undisturbed):
-    """Locks are of open files: two threads stand for two processes."""
-    waits, found = threading.Event(), []
-
-    def second():
-        with drafting(tmp_path / "set", "a", 2, waits.set) as draft:
-            found.append(draft)
-
-    def begin(part, place):
-        if (part, place) == (1, 0):
-            other.start()
-            assert waits.wait(10)
-
-    other = threading.Thread(target=second)
-    made(tmp_path / "set", begin)
-    other.join(10)
-    assert found == [None] and content(tmp_path / "set") == undisturbed
+    second = beside(tmp_path / "set", (1, 0))
+    assert second.done is None and content(tmp_path / "set") == undisturbed
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
 
 
 @pytest.mark.parametrize("whole", [0, 2])
-def test_the_second_process_goes_on_where_the_first_gave_up(tmp_path, undisturbed, whole):
-    waits, made_after = threading.Event(), []
-
-    class Second(Names):
-        def waiting(self):
-            waits.set()
-
-    def second():
-        watch, task = Second(), Counted()
-        pieces = read_pieces(task, "", None)
-        make_set(task, "counted", tmp_path / "set", "a", lambda: pieces, what="'x'", watch=watch)
-        made_after.extend(watch.made)
-
-    def give_up(part, place):
-        if (part, place) == (whole, 3):
-            other.start()
-            assert waits.wait(10)
-            raise KeyboardInterrupt
-
-    other = threading.Thread(target=second)
+def test_the_second_process_goes_on_where_the_first_gave_up(
+    tmp_path, monkeypatch, undisturbed, whole
+):
+    """Where nothing was whole, the draft that the second waited for is gone."""
+    found = []
+    monkeypatch.setattr(Names, "begun", lambda watch, parts, done: found.append(done))
     with pytest.raises(KeyboardInterrupt):
-        made(tmp_path / "set", give_up)
-    other.join(10)
-    # Where nothing was whole, the draft that the second waited for is gone.
-    assert made_after == [f"part {number}" for number in range(whole, 5)]
-    assert content(tmp_path / "set") == undisturbed
+        beside(tmp_path / "set", (whole, 3), raising(KeyboardInterrupt()))
+    assert found == [0, whole] and content(tmp_path / "set") == undisturbed
 
 
 def test_tokens_of_two_types_are_a_fault_of_the_reader(tmp_path):
@@ -320,70 +296,38 @@ def test_tokens_of_two_types_are_a_fault_of_the_reader(tmp_path):
             draft.append("train", Split.of([np.zeros(3, dtype=kind)], [0]))
 
 
-def wrong_row(part, place):
-    if (part, place) == (3, 4):
-        raise DataError("row 5: wrong")
-
-
-def test_nothing_is_left_of_a_source_that_is_wrong(tmp_path):
-    """Once it is mended it is another source, for which the draft is of no use."""
-    pieces = read_pieces(Counted(wrong_row), "", None)
-    with pytest.raises(DataError, match="row 5"):
-        make_set(Counted(), "counted", tmp_path / "set", "a", lambda: pieces, what="'x'", real=True)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_full_disk_stopped_of_a_source_is_kept(tmp_path, monkeypatch, undisturbed):
+def test_parts_of_a_source_before_a_full_disk_are_kept(tmp_path, monkeypatch, goes_on):
     def full(draft, name, split):
         if draft.parts == 2:
             raise DataError("cannot write; free space")
         append(draft, name, split)
 
     append = Draft.append
-    pieces = read_pieces(Counted(), "", None)
     with monkeypatch.context() as patched:
         patched.setattr(Draft, "append", full)
         with pytest.raises(DataError, match="free space"):
-            make_set(
-                Counted(), "counted", tmp_path / "set", "a", lambda: pieces, what="'x'", real=True
-            )
-    assert made(tmp_path / "set").done == 2
-    assert content(tmp_path / "set") == undisturbed
+            made(tmp_path / "set", real=True)
+    goes_on(2)
 
 
 def test_a_draft_that_is_being_removed_is_nobody_else_s(tmp_path, monkeypatch, undisturbed):
     """Whoever comes while its files go, one by one, waits until none is left."""
     stopped(tmp_path / "set", 3)
-    unlink, waits, others, left = os.unlink, threading.Event(), [], []
-
-    class Second(Names):
-        def waiting(self):
-            waits.set()
-
-    def second():
-        watch, pieces = Second(), read_pieces(Counted(), "", None)
-        make_set(
-            Counted(), "counted", tmp_path / "set", "a", lambda: pieces, what="'x'", watch=watch
-        )
-        others.append(watch.done)
+    unlink, second, left = os.unlink, Names(), []
+    other = threading.Thread(target=lambda: made(tmp_path / "set", watch=second))
 
     def slow(path, **more):
         unlink(path, **more)
         if Path(path).name == "lock" and not left:
             left.append([file.name for file in (tmp_path / ".set.draft").iterdir()])
-        if not others:
-            others.append("begun")
+        if other.ident is None:
             other.start()
-            assert waits.wait(10)
+            assert second.waits.wait(10)
 
-    other = threading.Thread(target=second)
-    pieces = read_pieces(Counted(wrong_row), "", None)
     with monkeypatch.context() as patched:
         patched.setattr(os, "unlink", slow)
         with pytest.raises(DataError, match="row 5"):
-            make_set(
-                Counted(), "counted", tmp_path / "set", "a", lambda: pieces, what="'x'", real=True
-            )
+            made(tmp_path / "set", at(3, 4, raising(DataError("row 5: wrong"))), real=True)
     other.join(10)
-    assert left[0] == [] and others == ["begun", 0] and content(tmp_path / "set") == undisturbed
+    assert left[0] == [] and second.done == 0 and content(tmp_path / "set") == undisturbed
     assert [path.name for path in tmp_path.iterdir()] == ["set"]

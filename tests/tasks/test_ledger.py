@@ -3,6 +3,7 @@
 import math
 import re
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,16 +14,14 @@ from tasks.solvers.ledger_floor import surprise
 
 TEXTS = documents(row_keys(7, np.arange(60)), 600)
 LINES = [bytes(text).decode().split(";")[:-1] for text in TEXTS]
+EVERY = [line for lines in LINES for line in lines]
 PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
 def test_every_line_is_one_of_three_kinds():
     kinds = [r"\+[a-z]{2}\d\d", r"\?[a-z]{2}\d\d", r"[()\[\]{}]+"]
-    found = [
-        sum(bool(re.fullmatch(kind, line)) for lines in LINES for line in lines) for kind in kinds
-    ]
-    assert sum(found) == sum(map(len, LINES))
-    assert min(found) > 500
+    found = [sum(bool(re.fullmatch(kind, line)) for line in EVERY) for kind in kinds]
+    assert sum(found) == len(EVERY) and min(found) > 500
 
 
 def test_names_are_asked_with_the_last_value_they_were_given():
@@ -40,7 +39,7 @@ def test_names_are_asked_with_the_last_value_they_were_given():
 
 def test_brackets_close_in_the_reverse_order_of_their_opening():
     deepest = 0
-    for line in (line for lines in LINES for line in lines if line[0] in "([{"):
+    for line in (line for line in EVERY if line[0] in "([{"):
         open_ = []
         for bracket in line:
             if bracket in PAIRS:
@@ -56,14 +55,15 @@ def lines_with_prices():
     """Each line that is whole, with the price of each of its symbols, by text."""
     for lines, paid in zip(LINES, surprise(TEXTS), strict=True):
         ends = np.cumsum([len(line) + 1 for line in lines])
+        starts = [0, *ends[:-1]]
         yield [
-            (line, paid[end - len(line) - 1 : end - 1].tolist())
-            for line, end in zip(lines, ends, strict=True)
+            (line, paid[start : start + len(line)].tolist())
+            for line, start in zip(lines, starts, strict=True)
         ]
 
 
 def drawn():
-    """What is drawn with the same shares wherever it is: where, which symbol, its price."""
+    """Draws of the same shares wherever they are: where, which symbol, its price."""
     for lines in lines_with_prices():
         given = False
         for line, paid in lines:
@@ -105,7 +105,7 @@ def test_a_name_is_asked_for_the_oftener_the_oftener_it_was_given_and_costs_that
                 given[name] += 1
             elif line[0] == "?":
                 assert 2 ** -sum(paid[1:3]) == pytest.approx(given[name] / given.total())
-                # Of the name that was given first: how often it is asked for, and should be.
+                # How often the name that was given first is asked for, and should be.
                 first = next(iter(given))
                 share = given[first] / given.total()
                 surplus += (name == first) - share
@@ -113,33 +113,25 @@ def test_a_name_is_asked_for_the_oftener_the_oftener_it_was_given_and_costs_that
     assert variance > 50 and abs(surplus) < 4 * math.sqrt(variance)
 
 
-def test_what_is_drawn_tells_nothing_of_what_is_drawn_next():
-    names = [
-        [ord(symbol) for symbol in line[1:]] for lines in LINES for line in lines if line[0] == "+"
-    ]
-    closing = [
-        (line[i] in PAIRS, line[i + 1] in PAIRS)
-        for lines in LINES
-        for line in lines
-        if line[0] in "([{"
-        for i in range(1, len(line) - 1)
-    ]
-    for told in (names, closing):
-        alike = np.corrcoef(np.array(told).T)
+def test_a_draw_tells_nothing_of_the_next():
+    names = [[ord(symbol) for symbol in line[1:]] for line in EVERY if line[0] == "+"]
+    brackets = ([bracket in PAIRS for bracket in line[1:]] for line in EVERY if line[0] in "([{")
+    closing = [pair for line in brackets for pair in pairwise(line)]
+    for found in (names, closing):
+        alike = np.corrcoef(np.array(found).T)
         apart = alike[~np.eye(len(alike), dtype=bool)]
-        assert np.abs(apart).max() < 4 / math.sqrt(len(told))
+        assert np.abs(apart).max() < 4 / math.sqrt(len(found))
 
 
-def test_what_is_determined_costs_nothing_and_what_is_drawn_its_choices():
+def test_determined_symbols_cost_nothing_and_drawn_ones_their_choices():
     text = np.frombuffer(b"+ab37;?ab37;", dtype=np.uint8)[None]
-    paid = surprise(text)[0]
     letters, digits = np.log2(26), np.log2(10)
     expected = [1, letters, letters, digits, digits, 0, np.log2(30 / 12), 0, 0, 0, 0, 0]
-    assert paid == pytest.approx(expected)
+    assert surprise(text)[0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("text", [b"?ab12;", b"+ab37;?ab38;", b"(];", b"hello"])
-def test_what_is_no_ledger_cannot_be_paid(text):
+def test_no_price_is_finite_where_the_text_is_no_ledger(text):
     assert np.isinf(surprise(np.frombuffer(text, dtype=np.uint8)[None])).any()
 
 

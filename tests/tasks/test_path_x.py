@@ -5,22 +5,24 @@ import pytest
 
 from lra.core.catalogue import find, load
 from lra.core.errors import UsageError
+from tasks.pathfinder import Pathfinder
 
 SIDES = {"pathfinder64": 64, "path_x": 128, "pathfinder256": 256}
 
 
 @pytest.mark.parametrize(("name", "side"), SIDES.items())
-def test_one_length_alone(name, side):
+def test_one_length_alone_and_the_settings_of_pathfinder_there(name, side):
     kind = load(find("task", name))
     assert kind.card.length == side**2
-    assert kind(kind.Config(), length=side**2).side == side
+    made, theirs = (one(one.Config(), length=side**2) for one in (kind, Pathfinder))
+    assert made.side == side and (made.settings, made.seed) == (theirs.settings, theirs.seed)
+    assert kind.generate is Pathfinder.generate and kind.generate_part is Pathfinder.generate_part
     with pytest.raises(UsageError, match=rf"{name}: every image has {side**2} pixels"):
         kind(kind.Config(), length=1024)
 
 
 def test_the_images_are_those_of_pathfinder_at_that_length():
-    path_x, pathfinder = (load(find("task", name)) for name in ("path_x", "pathfinder"))
-    mine = path_x(path_x.Config(), length=128**2).generate("test", 2)
-    theirs = pathfinder(pathfinder.Config(), length=128**2).generate("test", 2)
+    kinds = load(find("task", "pathfinder64")), Pathfinder
+    mine, theirs = (kind(kind.Config(), length=64**2).generate("test", 2) for kind in kinds)
     assert np.array_equal(mine.tokens, theirs.tokens)
     assert np.array_equal(mine.labels, theirs.labels)

@@ -48,12 +48,12 @@ def test_same_drawings(side, rows, given):
 def test_same_images(side, given):
     settings = resolve(side, given)
     for split in ("train", "test"):
-        pictures = [
+        one, other = (
             pathfinder_images.make(settings, split, 5, 12, search)
             for search in (pathfinder_kernel.search, pathfinder_lanes.search)
-        ]
-        np.testing.assert_array_equal(pictures[0][0], pictures[1][0])
-        np.testing.assert_array_equal(pictures[0][1], pictures[1][1])
+        )
+        np.testing.assert_array_equal(one[0], other[0])
+        np.testing.assert_array_equal(one[1], other[1])
 
 
 def test_same_draws():
@@ -64,25 +64,22 @@ def test_same_draws():
             np.testing.assert_array_equal(drawn, counter.below(keys, index, bound))
 
 
-def test_both_give_up_where_there_is_no_room():
-    settings = resolve(32, {"contour_length": 60})
-    tables = build(settings, 1)
+@pytest.mark.parametrize(
+    ("search", "side", "paddles"),
+    [(pathfinder_kernel.search, 32, 60), (pathfinder_lanes.search, 8, 14)],
+)
+def test_both_give_up_where_there_is_no_room(search, side, paddles):
+    settings = resolve(side, {"contour_length": paddles})
     keys = counter.row_keys(1, np.arange(2))
     with pytest.raises(NoRoomError):
-        pathfinder_kernel.search(tables, settings, keys, np.zeros(2, np.int64))
-    settings = resolve(8, {"contour_length": 14})
-    with pytest.raises(NoRoomError):
-        pathfinder_lanes.search(build(settings, 1), settings, keys, np.zeros(2, np.int64))
+        search(build(settings, 1), settings, keys, np.zeros(2, np.int64))
 
 
-def test_numpy_alone_is_enough(monkeypatch):
+def test_numpy_alone_is_enough_and_tiny_images_need_no_compiler(monkeypatch):
     assert pathfinder_images.choose_search(32) is pathfinder_kernel.search
+    assert pathfinder_images.choose_search(8) is pathfinder_lanes.search
     monkeypatch.setattr(pathfinder_images.importlib.util, "find_spec", lambda name: None)
     assert pathfinder_images.choose_search(32) is pathfinder_lanes.search
-
-
-def test_tiny_images_need_no_compiler():
-    assert pathfinder_images.choose_search(8) is pathfinder_lanes.search
 
 
 def test_compiles_where_no_folder_can_keep_it(monkeypatch):

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from set_reader import arrays, same
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import SPLITS, Split
@@ -18,6 +20,7 @@ from tasks.sources import preparing
 from tasks.sources.opening import open_or_prepare
 
 ROWS = Rows(train=40, validation=10, test=20)
+SPEC = DataSpec(task="pairs", length=99, rows=ROWS)
 
 
 class Pairs(Task):
@@ -40,59 +43,53 @@ class Pairs(Task):
         ]
 
 
-def spec():
-    return DataSpec(task="pairs", length=99, rows=ROWS)
-
-
 def pairs():
     return Pairs(TaskConfig(), length=99)
 
 
-def same(one, other):
-    return (
-        one.tokens.dtype == other.tokens.dtype
-        and np.array_equal(one.tokens, other.tokens)
-        and np.array_equal(one.starts, other.starts)
-        and np.array_equal(one.labels, other.labels)
-        and one.inputs == other.inputs
-    )
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "cache" / "1f3c"
+
+
+@pytest.fixture
+def prepared(place):
+    open_or_prepare(pairs(), SPEC, None, place)
+    return place
 
 
 @pytest.mark.parametrize(
     "task", [pairs(), ListOps(ListOpsConfig(), length=64)], ids=["pairs", "listops"]
 )
-def test_what_is_read_is_what_was_made(tmp_path, task):
+def test_a_set_is_read_as_it_was_made(place, task):
     expected = task.generated(ROWS)
     for _ in range(2):
-        found = open_or_prepare(task, spec(), None, tmp_path / "1f3c")
+        found = open_or_prepare(task, SPEC, None, place)
         assert all(same(split, expected.split(name)) for name, split in found)
         for fact in ("classes", "vocabulary", "length", "inputs"):
             assert getattr(found, fact) == getattr(expected, fact)
 
 
-def test_data_is_made_once_and_the_source_decides(tmp_path):
+def test_data_is_made_once_and_the_source_decides(place):
     task = pairs()
-    open_or_prepare(task, spec(), None, tmp_path / "1f3c")
-    open_or_prepare(task, spec(), None, tmp_path / "1f3c")
+    for _ in range(2):
+        open_or_prepare(task, SPEC, None, place)
     assert task.made == 3
-    assert len(open_or_prepare(task, spec(), "some/file", tmp_path / "beef").train) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["1f3c", "beef"]
+    assert len(open_or_prepare(task, SPEC, "some/file", place.with_name("beef")).train) == 1
+    assert sorted(path.name for path in place.parent.iterdir()) == ["1f3c", "beef"]
 
 
-def test_arrays_are_views_of_the_mapped_files(tmp_path):
-    data = open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
-    content = (tmp_path / "1f3c" / "train.arrow").read_bytes()
-    for array in (data.train.tokens, data.train.starts, data.train.labels):
+def test_arrays_are_views_of_the_mapped_files(prepared):
+    data = open_or_prepare(pairs(), SPEC, None, prepared)
+    content = (prepared / "train.arrow").read_bytes()
+    for array in arrays(data.train):
         assert not array.flags.owndata and not array.flags.writeable
         assert array.tobytes() in content
         assert array.ctypes.data % array.itemsize == 0
 
 
-def test_a_set_is_plain_arrow_one_row_an_example(tmp_path):
-    import pyarrow as pa
-
-    open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
-    with pa.memory_map(str(tmp_path / "1f3c" / "test.arrow")) as source:
+def test_a_set_is_plain_arrow_one_row_an_example(prepared):
+    with pa.memory_map(str(prepared / "test.arrow")) as source:
         table = pa.ipc.open_file(source).read_all()
     assert table.column_names == ["tokens", "label"] and table.num_rows == 20
     assert table.column("tokens")[1].as_py() == [[2, 3, 4], [3, 4, 5, 6]]
@@ -106,47 +103,40 @@ from tasks.listops import ListOps, ListOpsConfig
 from tasks.sources.opening import open_or_prepare
 rows = Rows(train=3000, validation=10, test=20)
 spec = DataSpec(task="listops", length=64, rows=rows)
-data = open_or_prepare(ListOps(ListOpsConfig(), length=64), spec, None, Path(sys.argv[1]) / "1f3c")
+data = open_or_prepare(ListOps(ListOpsConfig(), length=64), spec, None, Path(sys.argv[1]))
 print(int(data.train.tokens.sum()), "torch" in sys.modules, "datasets" in sys.modules)
 """
 
 
-def test_two_processes_prepare_the_same_set_at_once(tmp_path):
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", OPEN, str(tmp_path)],
-            cwd=Path(__file__).parents[2],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+def test_two_processes_prepare_the_same_set_at_once(place):
+    """Neither torch nor datasets is imported on the way."""
+    command, house = [sys.executable, "-c", OPEN, str(place)], Path(__file__).parents[2]
+    asked = {"cwd": house, "stdout": subprocess.PIPE, "text": True}
+    children = [subprocess.Popen(command, **asked) for _ in range(2)]
     answers = [child.communicate()[0].split() for child in children]
     assert [child.returncode for child in children] == [0, 0]
-    # Neither torch nor datasets is imported on the way.
     assert answers[0] == answers[1] == [answers[0][0], "False", "False"]
-    assert [path.name for path in tmp_path.iterdir()] == ["1f3c"]
+    assert list(place.parent.iterdir()) == [place]
 
 
-def test_a_full_disk_is_one_line_and_keeps_what_is_whole(tmp_path, monkeypatch):
+def test_a_full_disk_is_one_line_and_keeps_what_is_whole(place, monkeypatch):
     def full(data, task, folder):
         raise OSError(28, "No space left on device")
 
+    task = pairs()
     with monkeypatch.context() as patched:
         patched.setattr(preparing, "write_set", full)
-        with pytest.raises(DataError, match=r"cannot write .*1f3c': No space left .*; free space"):
-            open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
-    assert [path.name for path in tmp_path.iterdir()] == [".1f3c.draft"]
-    task = pairs()
-    assert len(open_or_prepare(task, spec(), None, tmp_path / "1f3c").train) == ROWS.train
-    assert task.made == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["1f3c"]
+        with pytest.raises(DataError, match=r"1f3c': No space left .*; free space"):
+            open_or_prepare(task, SPEC, None, place)
+    assert [path.name for path in place.parent.iterdir()] == [".1f3c.draft"]
+    assert len(open_or_prepare(task, SPEC, None, place).train) == ROWS.train
+    assert task.made == 3 and list(place.parent.iterdir()) == [place]
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=r"cannot write the prepared set .*choose another folder"):
-        open_or_prepare(pairs(), spec(), None, tmp_path / "file" / "1f3c")
+    with pytest.raises(DataError, match=r"cannot write .*file/1f3c'"):
+        open_or_prepare(pairs(), SPEC, None, tmp_path / "file" / "1f3c")
 
 
 def cut(path):
@@ -167,48 +157,25 @@ def changed(**values):
     return change
 
 
+TOO_MANY = {"train": 40, "validation": 10, "test": 21}
+
+
 @pytest.mark.parametrize(
     ("file", "damage", "says"),
     [
-        ("train.arrow", cut, r"train.arrow has \d+ of \d+ bytes"),
-        ("test.arrow", blank, "test.arrow does not hold what was written"),
-        (
-            "validation.arrow",
-            lambda path: path.unlink(),
-            "validation.arrow is missing or unreadable",
-        ),
-        ("facts.json", changed(format=99), "it has format 99, not 2"),
-        ("facts.json", changed(rows={"train": 3}), "facts.json does not tell of all splits"),
-        (
-            "facts.json",
-            changed(inputs=1),
-            "facts.json says another number of inputs than train.arrow has",
-        ),
-        ("facts.json", changed(by_token=True), "facts.json says other labels than train.arrow has"),
+        ("train.arrow", cut, r"1f3c': train.arrow has \d+ of \d+ bytes"),
+        ("test.arrow", blank, "1f3c': test.arrow does not hold what was written"),
+        ("validation.arrow", Path.unlink, "1f3c': validation.arrow is missing or unreadable"),
+        ("facts.json", changed(format=99), "1f3c': it has format 99, not 2"),
+        ("facts.json", changed(rows={"train": 3}), "1f3c': facts.json does not tell of all splits"),
+        ("facts.json", changed(rows=TOO_MANY), "1f3c': test.arrow has 20 of 21 rows"),
+        ("facts.json", changed(inputs=1), "1f3c': .* number of inputs than train.arrow has"),
+        ("facts.json", changed(by_token=True), "1f3c': .* other labels than train.arrow has"),
+        ("facts.json", cut, "1f3c' is no whole .* facts.json is missing or unreadable"),
+        ("facts.json", Path.unlink, "1f3c' is no whole .* facts.json is missing or unreadable"),
     ],
 )
-def test_a_damaged_set_says_so_and_what_to_do(tmp_path, file, damage, says):
-    open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
-    damage(tmp_path / "1f3c" / file)
-    with pytest.raises(DataError, match=rf"1f3c': {says}; delete this folder and repeat "):
-        open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
-
-
-@pytest.mark.parametrize("damage", [cut, lambda path: path.unlink()])
-def test_a_set_without_facts_says_so_and_what_to_do(tmp_path, damage):
-    open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
-    damage(tmp_path / "1f3c" / "facts.json")
-    says = "is no whole prepared set: facts.json is missing or unreadable; delete the folder if it"
+def test_a_damaged_set_names_its_folder_and_file(prepared, file, damage, says):
+    damage(prepared / file)
     with pytest.raises(DataError, match=says):
-        open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
-
-
-def test_rows_that_are_not_as_many_as_the_facts_say(tmp_path):
-    open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
-    facts = tmp_path / "1f3c" / "facts.json"
-    rows = json.loads(facts.read_bytes())["rows"]
-    changed(rows={**rows, "test": rows["test"] + 1})(facts)
-    with pytest.raises(
-        DataError, match=rf"test.arrow has {rows['test']} of {rows['test'] + 1} rows"
-    ):
-        open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
+        open_or_prepare(pairs(), SPEC, None, prepared)

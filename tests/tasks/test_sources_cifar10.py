@@ -6,7 +6,6 @@ import datasets
 import numpy as np
 import pytest
 from cifar10_forms import (
-    ALL,
     FILES,
     GREY,
     SPLITS,
@@ -23,10 +22,9 @@ from cifar10_forms import (
     write_pickles,
     write_table,
 )
-from set_reader import read_set
+from set_reader import ALL, read_set, refused
 
 from lra.core.dataset import SPLITS as NAMES
-from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.image import Image, ImageConfig
 from tasks.sources.cifar10_pixels import grey
@@ -40,94 +38,74 @@ def load(source, rules="fixed", rows=ALL, **config):
 
 def examples(split):
     """The pictures and labels of a split in their order."""
-    pictures = [tokens.tobytes() for tokens in split.tokens.reshape(-1, 1024)]
+    pictures = map(bytes, split.tokens.reshape(-1, 1024))
     return list(zip(pictures, split.labels.tolist(), strict=True))
 
 
 def expected(split):
-    return [
-        (tokens.tobytes(), int(label))
-        for tokens, label in zip(GREY[split], SPLITS[split][1], strict=True)
-    ]
+    return list(zip(map(bytes, GREY[split]), SPLITS[split][1].tolist(), strict=True))
 
 
 def fixed(split):
-    """What a split must be under fixed rules, worked out one by one."""
+    """The examples of a split under fixed rules, worked out one by one."""
     pool = sorted(expected("test" if split == "test" else "train"), key=lambda e: content_key(e[0]))
     if split == "test":
         return pool
     return [e for e in pool if held_out(content_key(e[0])) == (split == "validation")]
 
 
-def official(folder, suffix):
-    """The members of an archive, the last batch first, with what else is there."""
-    made = {
-        f"{name}{suffix}": records(*held) if suffix else python2(batch(*held))
-        for name, held in FILES.items()
-    }
-    return [
-        (f"{folder}/batches.meta", b"names"),
-        (f"{folder}/._test_batch{suffix}", b"\0"),
-        *((f"{folder}/{name}", made[name]) for name in reversed(made)),
-    ]
+def is_fixed(data):
+    return all(examples(data.split(split)) == fixed(split) for split in NAMES)
 
 
-def write(form, folder):
-    """Write a form into the folder; what to name as the source."""
-    if form in ("binary", "binary.gz", "binary.xz"):
-        write_binary(folder, form.removeprefix("binary"))
-    elif form == "named":
-        for split, held in SPLITS.items():
-            (folder / f"rgb_{split}_sample.bin").write_bytes(records(*held))
-        return folder / "rgb_test_sample.bin"
-    elif form == "pickles":
-        write_pickles(folder)
-    elif form.startswith("pickles of Python 3"):
-        write_pickles(folder, lambda value: pickle.dumps(value, protocol=int(form[-1])))
-    elif form == "binary archive":
-        write_archive(folder / "cifar-10-binary.tar.gz", official("cifar-10-batches-bin", ".bin"))
-    elif form == "archive":
-        write_archive(folder / "mine.tar.gz", official("cifar-10-batches-py", ""))
-        return folder / "mine.tar.gz"
-    elif form == "tables by name":
-        for split, held in SPLITS.items():
-            write_table(folder / "plain_text" / f"{split}-00000-of-00001.parquet", table(*held))
-    elif form == "tables by folder":
-        for split, held in SPLITS.items():
-            write_table(folder / split / "0000.parquet", table(*held, column="image"))
-    elif form == "grey arrays":
-        write_arrays(folder, colour=False, stem="cifar_", packed=".xz")
-    elif form == "colour arrays":
-        write_arrays(folder, colour=True, packed=".gz")
-        return folder / "train_labels.npy.gz"
-    else:
-        write_arrays(folder, colour=False)
+def archive(path, folder, suffix):
+    """An archive, the last batch first, with what else is there."""
+    dump = records if suffix else lambda *held: python2(batch(*held))
+    members = [(f"{folder}/{name}{suffix}", dump(*held)) for name, held in FILES.items()]
+    beside = [(f"{folder}/batches.meta", b"names"), (f"{folder}/._test_batch{suffix}", b"\0")]
+    write_archive(path, [*beside, *reversed(members)])
+    return path
+
+
+def each_split(folder, name, write):
+    for split, held in SPLITS.items():
+        write(folder / name.format(split), held)
     return folder
 
 
-FORMS = [
-    "binary",
-    "binary.gz",
-    "binary.xz",
-    "named",
-    "pickles",
-    "pickles of Python 3: 2",
-    "pickles of Python 3: 5",
-    "archive",
-    "binary archive",
-    "tables by name",
-    "tables by folder",
-    "grey arrays",
-    "colour arrays",
-    "arrays",
-]
+def tables(folder, name, column="img"):
+    return each_split(folder, name, lambda path, held: write_table(path, table(*held, column)))
+
+
+def named(folder):
+    return each_split(folder, "rgb_{}_sample.bin", lambda p, held: p.write_bytes(records(*held)))
+
+
+FORMS = {
+    "binary": lambda f: write_binary(f),
+    "binary.gz": lambda f: write_binary(f, ".gz"),
+    "binary.xz": lambda f: write_binary(f, ".xz"),
+    "named": lambda f: named(f) / "rgb_test_sample.bin",
+    "pickles": lambda f: write_pickles(f),
+    "pickles of Python 3: 2": lambda f: write_pickles(f, lambda v: pickle.dumps(v, protocol=2)),
+    "pickles of Python 3: 5": lambda f: write_pickles(f, lambda v: pickle.dumps(v, protocol=5)),
+    "archive": lambda f: archive(f / "mine.tar.gz", "cifar-10-batches-py", ""),
+    "binary archive": lambda f: archive(f / "cifar-10-binary.tar.gz", "c", ".bin") and f,
+    "tables by name": lambda f: tables(f, "plain_text/{}-00000-of-00001.parquet"),
+    "tables by folder": lambda f: tables(f, "{}/0000.parquet", "image"),
+    "grey arrays": lambda f: write_arrays(f, stem="cifar_", packed=".xz"),
+    "colour arrays": lambda f: (
+        write_arrays(f, colour=True, packed=".gz") or f / "train_labels.npy.gz"
+    ),
+    "arrays": lambda f: write_arrays(f),
+}
+"""Writers of a form, which return what to name as the source where that is not the folder."""
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_pictures_in_the_same_splits_and_order(tmp_path, form):
-    data = load(write(form, tmp_path))
-    for split in NAMES:
-        assert examples(data.split(split)) == fixed(split)
+    data = load(FORMS[form](tmp_path) or tmp_path)
+    assert is_fixed(data)
     assert data.train.tokens.dtype == np.uint8
     assert (data.classes, data.vocabulary, data.length) == (10, 256, 1024)
     assert len(data.train) + len(data.validation) == TRAIN and len(data.validation) > 0
@@ -137,18 +115,17 @@ def test_every_form_gives_the_same_pictures_in_the_same_splits_and_order(tmp_pat
     "form", ["binary", "archive", "binary archive", "tables by name", "arrays"]
 )
 def test_under_lra2021_validation_is_the_last_tenth_in_the_files_order(tmp_path, form):
-    data = load(write(form, tmp_path), rules="lra2021")
+    data = load(FORMS[form](tmp_path) or tmp_path, rules="lra2021")
     assert examples(data.train) == expected("train")[:54]
     assert examples(data.validation) == expected("train")[54:]
     assert examples(data.test) == expected("test")
 
 
 def test_the_order_in_which_files_and_rows_arrived_does_not_count(tmp_path):
-    for split, (colours, labels) in SPLITS.items():
-        path = tmp_path / f"{split}.bin"
-        path.write_bytes(records(colours[::-1], labels[::-1]))
-    data = load(tmp_path)
-    assert all(examples(data.split(split)) == fixed(split) for split in NAMES)
+    each_split(tmp_path, "{}.bin", lambda path, held: path.write_bytes(
+        records(held[0][::-1], held[1][::-1])
+    ))  # fmt: skip
+    assert is_fixed(load(tmp_path))
 
 
 def test_equal_pictures_come_in_the_order_of_their_labels(tmp_path):
@@ -162,12 +139,11 @@ def test_equal_pictures_come_in_the_order_of_their_labels(tmp_path):
         assert [picture for picture, _ in found[::2]] == [picture for picture, _ in fixed("test")]
 
 
-def test_a_validation_part_of_its_own_is_used(tmp_path):
+@pytest.mark.parametrize("rules", ["fixed", "lra2021"])
+def test_a_validation_part_of_its_own_is_used(tmp_path, rules):
     for split, word in (("train", "train"), ("test", "test"), ("test", "val")):
         (tmp_path / f"x_{word}.bin").write_bytes(records(*SPLITS[split]))
-    for rules in ("fixed", "lra2021"):
-        data = load(tmp_path, rules=rules)
-        assert [len(split) for _, split in data] == [TRAIN, TEST, TEST]
+    assert [len(split) for _, split in load(tmp_path, rules)] == [TRAIN, TEST, TEST]
 
 
 def test_few_rows_are_the_first(tmp_path):
@@ -196,36 +172,32 @@ def test_grey_is_the_original_s():
 
 
 def test_a_grey_png_keeps_its_values(tmp_path):
-    for split in SPLITS:
-        colours, labels = SPLITS[split]
-        made = table(colours, labels).to_pylist()
-        for row, tokens in zip(made, GREY[split], strict=True):
+    for split, held in SPLITS.items():
+        made = table(*held)
+        rows = made.to_pylist()
+        for row, tokens in zip(rows, GREY[split], strict=True):
             row["img"]["bytes"] = png(tokens, "L")
-        write_table(tmp_path / f"{split}.parquet", table(colours, labels).from_pylist(made))
-    assert examples(load(tmp_path).train) == fixed("train")
+        write_table(tmp_path / f"{split}.parquet", made.from_pylist(rows))
+    assert is_fixed(load(tmp_path))
 
 
 def test_through_the_hub_s_own_loader(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    for split, held in SPLITS.items():
-        write_table(tmp_path / "set" / f"{split}-00000-of-00001.parquet", table(*held))
-    data = load(f"hub:{tmp_path / 'set'}")
-    assert all(examples(data.split(split)) == fixed(split) for split in NAMES)
+    source = tables(tmp_path / "set", "{}-00000-of-00001.parquet")
+    assert is_fixed(load(f"hub:{source}"))
 
 
 def test_a_set_of_the_hub_without_test_is_refused(monkeypatch):
     held = datasets.DatasetDict(train=datasets.Dataset(table(*SPLITS["train"])))
     monkeypatch.setattr(datasets, "load_dataset", lambda name, revision=None: held)
-    with pytest.raises(DataError, match="hub:a has no test split, only train; choose"):
-        load("hub:a")
+    refused("hub:a has no test split, only train", load, "hub:a")
 
 
-def hashed(source):
-    return content_hash(str(source), "image", length=1024, rules="fixed", parameters={})
+def test_the_hash_of_a_set_is_of_all_its_files_and_no_other(tmp_path):
+    def hashed(source):
+        return content_hash(str(source), "image", length=1024, rules="fixed", parameters={})
 
-
-def test_what_identifies_a_set_is_all_of_its_files_and_no_other(tmp_path):
-    write_arrays(tmp_path, colour=False, stem="cifar_")
+    write_arrays(tmp_path, stem="cifar_")
     source = tmp_path / "cifar_train_images.npy"
     first = hashed(source)
     (tmp_path / "imdb_train.csv").write_bytes(b"of another task")
@@ -237,6 +209,5 @@ def test_what_identifies_a_set_is_all_of_its_files_and_no_other(tmp_path):
 
 @pytest.mark.parametrize("length", [100, 4096])
 def test_another_length_is_refused_in_one_line(tmp_path, length):
-    config = ImageConfig(shapes=5, smallest_percent=70)
-    with pytest.raises(DataError, match=r"1024 pixels, .* at length 1024: small, compact, paper$"):
-        read_set(Image(config, length=length), tmp_path, ALL)
+    task = Image(ImageConfig(shapes=5, smallest_percent=70), length=length)
+    refused(r"1024 pixels, .* at length 1024", read_set, task, tmp_path)

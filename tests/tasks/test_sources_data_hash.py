@@ -5,12 +5,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from text_reader import read_labelled_text
+from set_reader import read_labelled_text, refused
 
 import tasks.listops
 import tasks.sources.data_hash
+import tasks.sources.hub
 from lra.core import catalogue
-from lra.core.errors import DataError
 from lra.core.protocol import DataSpec, Rows
 from tasks.contract import Task
 from tasks.sources.data_hash import content_hash, prepared_name, source_kind
@@ -33,28 +33,32 @@ def hashed(file=FILE, source=None, **changes):
     return prepared_name(file, DataSpec(**setting, source=source_kind(source), hash=content))
 
 
-def test_how_examples_are_shown_and_loaded_does_not_count_for_generated_data(own_package, tmp_path):
-    file = own_package / "listops.py"
-    table = tmp_path / "one.tsv"
+# A change of each kind of source code, and whether it moves the hash of generated and of read data.
+@pytest.mark.parametrize(
+    ("file", "before", "after", "moves"),
+    [
+        ("listops.py", '" ".join(TOKENS', '"-".join(TOKENS', (False, False)),
+        ("_preview.py", "_WIDEST = 64", "_WIDEST = 32", (False, False)),
+        ("listops.py", "listops_parts(source,", "listops_parts(2 * source,", (False, True)),
+        ("sources/tables.py", "_NAMES_SHOWN = 10", "_NAMES_SHOWN = 9", (False, True)),
+        ("listops.py", "self.config.data_seed)", "1 + self.config.data_seed)", (True, False)),
+        ("generators/listops_rows.py", "def draw(", "EDITED = 1\n\n\ndef draw(", (True, False)),
+        ("generators/counter.py", "def below(", "EDITED = 1\n\n\ndef below(", (True, False)),
+    ],
+)
+def test_the_code_that_made_or_read_the_data_counts(tmp_path, file, before, after, moves):
+    """In a copy of the tasks' package, whose sources can be edited."""
+    own, table = tmp_path / "tasks", tmp_path / "one.tsv"
+    shutil.copytree(FILE.parent, own, ignore=shutil.ignore_patterns("__pycache__"))
     table.write_text("Source\tTarget\n")
 
     def both():
-        return hashed(file), hashed(file, source=str(table))
+        return [hashed(own / "listops.py"), hashed(own / "listops.py", source=str(table))]
 
-    def change(before, after):
-        text = file.read_text()
-        assert before in text
-        file.write_text(text.replace(before, after))
-
-    made, read = both()
-    change('" ".join(TOKENS', '"-".join(TOKENS')
-    edit(own_package / "_shown.py")
-    assert both() == (made, read)
-    change("listops_parts(source,", "listops_parts(2 * source,")
-    assert both()[0] == made and both()[1] != read
-    _, read = both()
-    change("self.config.data_seed)", "1 + self.config.data_seed)")
-    assert both()[0] != made and both()[1] == read
+    first, text = both(), (own / file).read_text()
+    assert before in text
+    (own / file).write_text(text.replace(before, after))
+    assert tuple(now != then for now, then in zip(both(), first, strict=True)) == moves
 
 
 def test_every_setting_counts():
@@ -69,36 +73,6 @@ def test_every_setting_counts():
     assert len({hashed(**changes) for changes in settings}) == len(settings)
     assert hashed() == hashed(rows=Rows(train=5, validation=5, test=5))
     assert hashed() == hashed(order="shuffled"), "tokens change places as they are read"
-
-
-@pytest.fixture
-def own_package(tmp_path):
-    """A copy of the task room under its own name, whose sources can be edited."""
-    shutil.copytree(FILE.parent, tmp_path / "tasks", ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path / "tasks"
-
-
-def edit(path):
-    path.write_text(path.read_text() + "\nEDITED = 1\n")
-
-
-def test_the_generator_s_sources_count_and_the_readers_only_for_files(own_package, tmp_path):
-    file = own_package / "listops.py"
-    table = tmp_path / "one.tsv"
-    table.write_text("Source\tTarget\n")
-
-    def both():
-        return hashed(file), hashed(file, source=str(table))
-
-    made, read = both()
-    edit(own_package / "sources" / "tables.py")
-    made_after_reader, read_after_reader = both()
-    assert made_after_reader == made and read_after_reader != read
-    edit(own_package / "generators" / "listops_rows.py")
-    made_after_generator, read_after_generator = both()
-    assert made_after_generator != made and read_after_generator == read_after_reader
-    edit(own_package / "generators" / "counter.py")
-    assert hashed(file) != made_after_generator
 
 
 def test_the_bytes_of_all_files_of_a_family_count_and_their_place_does_not(tmp_path):
@@ -118,19 +92,17 @@ def table(path, rows):
 
 
 @pytest.mark.parametrize("reviews", [False, True])
-def test_what_is_read_counts_and_what_is_not_does_not(tmp_path, reviews):
+def test_files_that_are_read_count_and_others_do_not(tmp_path, reviews):
     """Every file of a folder is changed in turn; the hash follows what the reader returns."""
     for name in ("imdb_train.csv", "imdb_test.csv", "yelp_train.csv", "yelp_test.csv"):
         table(tmp_path / name, 80)
-    if reviews:
-        for row in range(80):
-            place = tmp_path / ("train", "test")[row % 2] / ("pos", "neg")[row // 2 % 2]
-            place.mkdir(parents=True, exist_ok=True)
-            (place / f"{row}.txt").write_text(f"film {row}")
+    for row in range(80 * reviews):
+        place = tmp_path / ("train", "test")[row % 2] / ("pos", "neg")[row // 2 % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{row}.txt").write_text(f"film {row}")
 
     def state():
-        rows = Rows(train=90, validation=90, test=90)
-        found = read_labelled_text(str(tmp_path), rows)
+        found = read_labelled_text(str(tmp_path), Rows(train=90, validation=90, test=90))
         read = {name: (texts, labels.tolist()) for name, (texts, labels) in found.items()}
         return read, hashed(task="text", source=str(tmp_path))
 
@@ -146,33 +118,24 @@ def test_what_is_read_counts_and_what_is_not_does_not(tmp_path, reviews):
     assert followed == {True, False}
 
 
-def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
-    table(tmp_path / "a.csv", 3)
-
+def test_files_that_cannot_be_read_or_are_not_there(tmp_path, monkeypatch):
     def refuse(path):
         raise PermissionError(errno.EACCES, "no", str(path))
 
+    table(tmp_path / "a.csv", 3)
     monkeypatch.setattr(tasks.sources.data_hash, "file_hash", refuse)
-    with pytest.raises(DataError, match=r"a.csv' cannot be read: Permission denied; check"):
-        hashed(task="text", source=str(tmp_path / "a.csv"))
-
-
-def test_a_source_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match="check the path"):
-        hashed(source=str(tmp_path / "missing"))
+    for name, says in (("a.csv", "a.csv' cannot be read: Permission denied"), ("b", "b'; check")):
+        refused(says, hashed, FILE, str(tmp_path / name))
 
 
 def test_source_kinds():
-    assert source_kind(None) == "generated"
-    assert source_kind("reviews/") == "file"
-    assert source_kind("hub:imdb") == "hub"
+    kinds = {None: "generated", "reviews/": "file", "hub:imdb": "hub"}
+    assert {source: source_kind(source) for source in kinds} == kinds
 
 
 def test_a_hub_source_is_hashed_by_content(monkeypatch):
-    import tasks.sources.hub as hub
-
     contents = {"hub:a": "1", "hub:a@old": "1", "hub:b": "2"}
-    monkeypatch.setattr(hub, "content_hash", lambda source, task: contents[source])
+    monkeypatch.setattr(tasks.sources.hub, "content_hash", lambda source, task: contents[source])
     first, same, other = (hashed(task="text", source=source) for source in contents)
     assert first == same != other
 
@@ -180,39 +143,30 @@ def test_a_hub_source_is_hashed_by_content(monkeypatch):
 @pytest.mark.parametrize(
     ("task", "source", "says"),
     [
-        (
-            "listops",
-            "hub:X",
-            r"^listops is not read from the hub \('hub:X'\); give a file or a folder",
-        ),
-        (
-            "recall",
-            "hub:X",
-            r"^recall reads no real data yet \(asked for 'hub:X'\); where none is named",
-        ),
-        ("recall", "FOLDER", r"^recall reads no real data yet .*; where none is named"),
+        ("listops", "hub:X", r"^listops is not read from the hub \('hub:X'\)"),
+        ("recall", "hub:X", r"^recall reads no real data yet \(asked for 'hub:X'\)"),
+        ("recall", "a.csv", r"^recall reads no real data yet "),
     ],
 )
-def test_what_a_task_does_not_read_is_refused_before_it_is_hashed(
+def test_a_source_that_a_task_does_not_read_is_refused_before_it_is_hashed(
     tmp_path, monkeypatch, task, source, says
 ):
-    import tasks.sources.hub as hub
-
     def reached(*args):
         raise AssertionError("hashed")
 
-    monkeypatch.setattr(hub, "content_hash", reached)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tasks.sources.hub, "content_hash", reached)
     monkeypatch.setattr(tasks.sources.data_hash, "file_hash", reached)
     table(tmp_path / "a.csv", 3)
-    with pytest.raises(DataError, match=says):
-        hashed(task=task, source=str(tmp_path) if source == "FOLDER" else source)
+    refused(says, lambda: hashed(task=task, source=source))
     with pytest.raises(AssertionError, match="hashed"):
-        hashed(task="somebody's", source=str(tmp_path) if source == "FOLDER" else source)
+        hashed(task="somebody's", source=source)
 
 
 @pytest.mark.parametrize("name", catalogue.names("task"))
-def test_what_is_refused_is_what_the_task_refuses(name):
+def test_sources_that_are_refused_are_those_that_the_task_refuses(name):
     """A task here that learns to read must say so where its data is hashed."""
     own = catalogue.load(catalogue.find("task", name)).parts is not Task.parts
-    read = tasks.sources.data_hash._READ
-    assert own == bool(read[name]) if name in read else not own
+    known = tasks.sources.data_hash
+    assert own == (name in known._FINDERS or name in known._PATHFINDER)
+    assert not own or name not in known._UNREAD

@@ -18,17 +18,13 @@ def test_a_tenth_is_held_out_and_as_much_is_test_where_nothing_says_a_split():
     assert Counter(map(assigned, keys)) == {"validation": 4943, "test": 4913, "train": 40_144}
 
 
+FIRST, LAST = int(0.1 * 2**64), int(0.9 * 2**64)
+
+
 @pytest.mark.parametrize(
-    ("key", "split"),
-    [
-        (0, "validation"),
-        (int(0.1 * 2**64) - 1, "validation"),
-        (int(0.1 * 2**64), "train"),
-        (int(0.9 * 2**64) - 2048, "train"),
-        (int(0.9 * 2**64), "test"),
-        (2**64 - 1, "test"),
-    ],
+    ("split", "keys"),
+    [("validation", (0, FIRST - 1)), ("train", (FIRST, LAST - 2048)), ("test", (LAST, 2**64 - 1))],
 )
-def test_the_borders_of_the_splits(key, split):
-    assert assigned(key) == split
-    assert held_out(key) == (split == "validation")
+def test_the_borders_of_the_splits(split, keys):
+    for key in keys:
+        assert assigned(key) == split and held_out(key) == (split == "validation")

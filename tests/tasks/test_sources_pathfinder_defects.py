@@ -1,54 +1,59 @@
-"""Pathfinder's folders and zips that are broken: what is wrong, where, and what to do."""
-
-import io
+"""Pathfinder's folders and zips that are broken: the fault, and the file and row where it is."""
 
 import numpy as np
 import pytest
 from pathfinder_forms import (
-    ALL,
     EASY,
     HARD,
     IN_SHARD,
-    SHARDS,
+    WHOLE,
     below,
     image,
     level_files,
     lines,
-    noted,
     png,
+    saved,
     set_files,
     task,
     text,
     write_folder,
     write_zip,
 )
-from set_reader import read_set
-
-from lra.core.errors import DataError
-
-WHOLE = len(SHARDS) * IN_SHARD
+from set_reader import noted, read_set
+from set_reader import refused as refused_by
 
 
 def refused(source, says, **config):
-    with pytest.raises(DataError, match=says) as caught:
-        read_set(task(**config), source, ALL)
-    assert "\n" not in str(caught.value)
+    refused_by(says, read_set, task(**config), source)
 
 
-def changed(tmp_path, **rows):
-    """A level with lines of `metadata/2.npy` changed: row (from 1) to its fields."""
+def found(source, **config):
+    """The defects of a source without their remedies, and the number of images that are read."""
+    defects, examples = noted(task(**config), source)
+    return [defect.rpartition(";")[0] for defect in defects], len(examples)
+
+
+def level(root, **changed):
+    """A level of which files are changed by name, or left out."""
+    files = {name.replace("__", "/", 1) + ".npy": held for name, held in changed.items()}
+    return write_folder(root, level_files(HARD) | files)
+
+
+def with_line(root, line):
     described = lines(2)
-    for row, line in rows.items():
-        described[int(row[1:]) - 1] = line
+    described[3] = line
+    return level(root, metadata__2=text(described))
+
+
+def without(root, *gone):
     files = level_files(HARD)
-    files["metadata/2.npy"] = text(described)
-    return write_folder(tmp_path, files)
+    return write_folder(root, {n: held for n, held in files.items() if not n.startswith(gone)})
 
 
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("imgs/2 sample_3.png 3 1 1.0 14 4 2 0.5 1", "10 fields, not 11; unpack the set again"),
+        ("imgs/2 sample_3.png 3 1 1.0 14 4 2 0.5 1", "10 fields, not 11"),
         ("imgs/2  sample_3.png 3 1 1.0 14 4 2 0.5 1 1", "12 fields, not 11"),
         ("", "1 fields, not 11"),
         ("imgs/0 sample_3.png 3 1 1.0 14 4 2 0.5 1 1", "the folder is 'imgs/0', not imgs/2"),
@@ -59,32 +64,29 @@ def changed(tmp_path, **rows):
 )
 def test_a_line_that_is_wrong_is_named_and_its_image_left_out(tmp_path, line, says):
     write_folder(tmp_path, {"secret.png": png(image(HARD, 0, 0))})
-    root = changed(tmp_path / "set" / HARD, r4=line)
-    (first, unnamed), count = noted(root)
-    assert first.startswith(f"'{root}/metadata/2.npy', row 4: {says}")
-    assert unnamed == (
-        f"'{root}/imgs/2' has images that '{root}/metadata/2.npy' does not name: 1, "
-        f"the first sample_3.png; copy or unpack the set again"
-    )
-    assert count == WHOLE - 1
+    root = with_line(tmp_path / "set" / HARD, line)
+    (first, unnamed), count = found(root)
+    assert first == f"'{root}/metadata/2.npy', row 4: {says}" and count == WHOLE - 1
+    assert unnamed.startswith(f"'{root}/imgs/2' has images that '{root}/metadata/2.npy'")
+    assert unnamed.endswith("1, the first sample_3.png")
     refused(root, r"metadata/2.npy', row 4: ")
 
 
 @pytest.mark.parametrize("label", ["2", "-1", "x", "\u0663"])
 def test_a_wrong_label_is_one_defect(tmp_path, label):
-    root = changed(tmp_path / HARD, r4=f"imgs/2 sample_3.png 3 {label} 1.0 14 4 2 0.5 1 1")
-    says = f"row 4: label '{label}' is not one of 0 ... 1; correct the row"
-    assert noted(root) == ([f"'{root}/metadata/2.npy', {says}"], WHOLE - 1)
+    root = with_line(tmp_path / HARD, f"imgs/2 sample_3.png 3 {label} 1.0 14 4 2 0.5 1 1")
+    says = f"'{root}/metadata/2.npy', row 4: label '{label}' is not one of 0 ... 1"
+    assert found(root) == ([says], WHOLE - 1)
     refused(root, r"metadata/2.npy', row 4: label ")
 
 
 BAD_IMAGES = {
-    b"": "is empty; copy or unpack it again",
-    b"GIF89a": "is no whole PNG; copy or unpack it again",
-    png(image(HARD, 2, 3))[:-600]: "is no whole PNG; copy or unpack it again",
-    png(image(HARD, 2, 3, side=64)): "has 64 x 64 pixels, not 32 x 32; give one of that size",
-    png(image(HARD, 2, 3), "RGB"): "has pixels of mode RGB, not L; convert it",
-    png(image(HARD, 2, 3), "1"): "has pixels of mode 1, not L; convert it",
+    b"": "is empty",
+    b"GIF89a": "is no whole PNG",
+    png(image(HARD, 2, 3))[:-600]: "is no whole PNG",
+    png(image(HARD, 2, 3, side=64)): "has 64 x 64 pixels, not 32 x 32",
+    png(image(HARD, 2, 3), "RGB"): "has pixels of mode RGB, not L",
+    png(image(HARD, 2, 3), "1"): "has pixels of mode 1, not L",
 }
 
 
@@ -93,143 +95,104 @@ BAD_IMAGES = {
 def test_an_image_that_is_wrong_is_named_and_left_out(tmp_path, content, says, zipped):
     files = level_files(HARD) | {"imgs/2/sample_3.png": content}
     root = write_zip(tmp_path / "level.zip", files) if zipped else write_folder(tmp_path, files)
-    assert noted(root) == ([f"'{root}/imgs/2/sample_3.png' {says}"], WHOLE - 1)
+    assert found(root) == ([f"'{root}/imgs/2/sample_3.png' {says}"], WHOLE - 1)
     refused(root, "sample_3.png")
 
 
-def test_a_metadata_file_or_a_folder_of_images_that_is_missing(tmp_path):
-    files = level_files(HARD)
-    del files["metadata/2.npy"]
-    root = write_folder(tmp_path / "a", files)
-    says = f"'{root}/metadata/2.npy' is missing beside imgs/2; copy or unpack the set again"
-    assert noted(root) == ([says], WHOLE - IN_SHARD)
-    files = {name: held for name, held in level_files(HARD).items() if "imgs/2/" not in name}
-    root = write_folder(tmp_path / "b", files)
-    says = f"'{root}/metadata/2.npy' has no images imgs/2; copy or unpack the set again"
-    assert noted(root) == ([says], WHOLE - IN_SHARD)
-
-
-def test_images_that_no_line_names_are_counted_once(tmp_path):
-    files = level_files(HARD)
-    files["metadata/10.npy"] = text(lines(10)[:20])
-    root = write_folder(tmp_path, files)
-    (says,), count = noted(root)
-    assert "metadata/10.npy' does not name: 10, the first sample_20.png; copy" in says
+def test_files_numbers_and_names_that_are_missing(tmp_path):
+    root = without(tmp_path / "a", "metadata/2.npy")
+    says = f"'{root}/metadata/2.npy' is missing beside imgs/2"
+    assert found(root) == ([says], WHOLE - IN_SHARD)
+    root = without(tmp_path / "b", "imgs/2/")
+    assert found(root) == ([f"'{root}/metadata/2.npy' has no images imgs/2"], WHOLE - IN_SHARD)
+    root = level(tmp_path / "c", metadata__10=text(lines(10)[:20]))
+    (says,), count = found(root)
+    assert "metadata/10.npy' does not name: 10, the first sample_20.png" in says
     assert count == WHOLE - 10
+    root = without(tmp_path / "d", *(f"{p}{n}" for p in ("metadata/", "imgs/") for n in (3, 4, 7)))
+    says, count = found(root)
+    gone = [f"'{root}/metadata/{number}.npy' and imgs/{number} are missing" for number in (3, 7)]
+    assert [line.partition(",")[0] for line in says] == gone and count == WHOLE - 90
+    refused(root, "metadata/3.npy' and imgs/3 are missing")
 
 
-def saved(value, pickled=False):
-    stream = io.BytesIO()
-    np.save(stream, value, allow_pickle=pickled)
-    return stream.getvalue()
+TABLE = np.array([line.split() for line in lines(2)])
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (saved(np.zeros((30, 11))), r"holds float64 of \(30, 11\); give strings of \(N, 11\)"),
-        (saved(np.array(lines(2))), r"holds <U44 of \(30,\); give strings of \(N, 11\)"),
-        (
-            saved(np.array([None]), pickled=True),
-            "is no whole .npy file of numbers or strings; copy",
-        ),
-        (saved(np.array([lines(2)])).replace(b"i\0\0\0", b"i\0\0\xff"), "is no whole .npy file"),
-        (saved(np.array([lines(2)])).replace(b", }", b", ("), "is no whole .npy file of numbers"),
-        (saved(np.array([line.split() for line in lines(2)]))[:-9], "is no whole .npy file"),
-        (saved(np.array([line.split()[:9] for line in lines(2)])), "', row 1: 9 fields, not 11"),
+        (saved(np.zeros((30, 11))), r"' holds float64 of \(30, 11\)"),
+        (saved(np.array(lines(2))), r"' holds <U44 of \(30,\)"),
+        (saved(np.array([None]), allow_pickle=True), "' is no whole .npy file"),
+        (saved(np.array([lines(2)])).replace(b"i\0\0\0", b"i\0\0\xff"), "' is no whole .npy file"),
+        (saved(np.array([lines(2)])).replace(b", }", b", ("), "' is no whole .npy file"),
+        (saved(TABLE)[:-9], "' is no whole .npy file"),
+        (saved(TABLE[:, :9]), "', row 1: 9 fields, not 11"),
     ],
 )
 def test_a_metadata_array_that_is_wrong(tmp_path, content, says):
-    root = write_folder(tmp_path, level_files(HARD) | {"metadata/2.npy": content})
-    refused(root, rf"metadata/2.npy'? ?{says}")
+    refused(level(tmp_path, metadata__2=content), rf"metadata/2.npy{says}")
 
 
-def test_a_metadata_file_that_has_no_number(tmp_path):
-    root = write_folder(tmp_path, level_files(HARD) | {"metadata/combined.npy": b""})
-    refused(root, r"metadata/combined.npy' is not named by a number as 0.npy is; rename or remove")
+@pytest.mark.parametrize(
+    ("place", "content", "shown", "defects"),
+    [(1, b"\xe9", "\ufffd", 2), (3, b"\xe9", "\ufffd", 1), (3, "\ud800", "label '?'", 1)],
+)
+def test_characters_that_are_none_are_a_wrong_field(tmp_path, place, content, shown, defects):
+    rows = [line.split() for line in lines(2)]
+    if isinstance(content, bytes):
+        rows = [[field.encode() for field in row] for row in rows]
+    rows[3][place] = content
+    root = level(tmp_path, metadata__2=saved(np.array(rows)))
+    says, count = found(root)
+    assert count == WHOLE - 1 and len(says) == defects
+    assert says[0].startswith(f"'{root}/metadata/2.npy', row 4: ") and shown in says[0]
 
 
 def test_a_zip_that_is_cut_short_or_damaged(tmp_path):
-    path = write_zip(tmp_path / "set.zip", below("pathfinder32", set_files(levels=(HARD,))))
+    path = write_zip(tmp_path / "set.zip", below("pathfinder32", set_files(HARD)))
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    refused(path, "set.zip' is a zip archive that is cut short or damaged; copy or download")
+    refused(path, "set.zip' is a zip archive that is cut short or damaged")
     # Pixels that compress to nothing else: a byte in the midst of the second image's.
     middle = whole.index(b"imgs/0/sample_1.png") + 600
     path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :])
     name = f"pathfinder32/{HARD}/imgs/0/sample_1.png"
-    says = f"'{path}/{name}' is damaged or locked; copy or download the zip again"
-    assert noted(path) == ([says], WHOLE - 1)
+    assert found(path) == ([f"'{path}/{name}' is damaged or locked"], WHOLE - 1)
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [
-        (b"\x1f\x8b\x08", "is a gzip archive; unpack it with tar -xzf lra_release.gz, give"),
-        (b"text", "is neither a folder nor a zip archive; give one of these"),
-        (b"", "is neither a folder nor a zip archive; give one of these"),
-    ],
+    [(b"\x1f\x8b\x08", "gzip"), (b"text", "neither a folder nor"), (b"", "neither a folder nor")],
 )
 def test_another_file_is_refused(tmp_path, content, says):
-    path = tmp_path / "lra_release.gz"
-    path.write_bytes(content)
-    refused(path, f"lra_release.gz' {says}")
+    (tmp_path / "lra_release.gz").write_bytes(content)
+    refused(tmp_path / "lra_release.gz", f"lra_release.gz' is (a )?{says}")
 
 
 def test_folders_without_the_set_the_level_or_anything(tmp_path):
-    refused(tmp_path / "nothing", "check the path")
-    refused(tmp_path, "is no Pathfinder set; give a folder or zip with curv_contour_length_14")
+    refused(tmp_path / "nothing", "no file or folder")
+    refused(tmp_path, "is no Pathfinder set")
     write_folder(tmp_path / "release" / "pathfinder64" / HARD, {"metadata/0.npy": b""})
-    refused(tmp_path / "release", "has no pathfinder32, only pathfinder64; give the images of 32")
-    write_folder(tmp_path / "set", below(EASY, level_files(EASY)))
-    refused(tmp_path / "set", f"has no {HARD}, only {EASY}; name one of these, or set contour_len")
-    says = f"has no level of contour length 7, only {EASY}; name one of these, .* \\(14 is curv"
-    refused(tmp_path / "set", says, contour_length=7)
+    refused(tmp_path / "release", "has no pathfinder32, only pathfinder64")
+    write_folder(tmp_path / "set", set_files(EASY))
+    refused(tmp_path / "set", f"has no {HARD}, only {EASY}; ")
+    refused(tmp_path / "set", f"level of contour length 7, only {EASY}; ", contour_length=7)
     (tmp_path / "empty" / "imgs").mkdir(parents=True)
-    refused(tmp_path / "empty", "empty' holds no images; copy or unpack the set again")
-
-
-def test_numbers_that_are_missing_are_told(tmp_path):
-    gone = ("metadata/3.", "metadata/4.", "metadata/7.", "imgs/3/", "imgs/4/", "imgs/7/")
-    files = {n: held for n, held in level_files(HARD).items() if not n.startswith(gone)}
-    root = write_folder(tmp_path, files)
-    says = [
-        f"'{root}/metadata/{number}.npy' and imgs/{number} are missing, though later ones are "
-        "there; copy or unpack the set again"
-        for number in (3, 7)
-    ]
-    assert noted(root) == (says, WHOLE - 90)
-    refused(root, "metadata/3.npy' and imgs/3 are missing")
-
-
-@pytest.mark.parametrize("field", ["sample_3.png", "1"])
-def test_bytes_that_are_no_text_in_an_array_are_a_wrong_field(tmp_path, field):
-    rows = [line.encode().split() for line in lines(2)]
-    rows[3][1 if field == "sample_3.png" else 3] = b"\xe9"
-    root = write_folder(tmp_path, level_files(HARD) | {"metadata/2.npy": saved(np.array(rows))})
-    told, count = noted(root)
-    assert count == WHOLE - 1 and len(told) == (2 if field == "sample_3.png" else 1)
-    assert told[0].startswith(f"'{root}/metadata/2.npy', row 4: ") and "\ufffd" in told[0]
-
-
-def test_half_a_character_in_an_array_is_a_wrong_label(tmp_path):
-    rows = [line.split() for line in lines(2)]
-    rows[3][3] = "\ud800"
-    root = write_folder(tmp_path, level_files(HARD) | {"metadata/2.npy": saved(np.array(rows))})
-    (told,), _ = noted(root)
-    assert told.startswith(f"'{root}/metadata/2.npy', row 4: label '?' is not one of 0 ... 1")
+    refused(tmp_path / "empty", "empty' holds no images")
+    root = level(tmp_path / "named", metadata__combined=b"")
+    refused(root, r"metadata/combined.npy' is not named by a number")
 
 
 def test_a_level_that_is_named_itself_and_another_contour_length(tmp_path):
     easy = write_folder(tmp_path / EASY, level_files(EASY))
-    refused(
-        easy, r"baseline' holds paths of 6 paddles, contour_length is 14; name", contour_length=14
-    )
-    assert noted(easy, contour_length=6) == noted(easy) == ([], WHOLE)
+    refused(easy, "baseline' holds paths of 6 paddles, contour_length is 14", contour_length=14)
+    assert found(easy, contour_length=6) == found(easy) == ([], WHOLE)
     other = write_folder(tmp_path / "renamed", level_files(HARD))
-    refused(other, r"renamed' holds paths of 14 paddles, contour_length is 9; n", contour_length=9)
-    assert noted(other, contour_length=14) == noted(other) == ([], WHOLE)
+    refused(other, "renamed' holds paths of 14 paddles, contour_length is 9", contour_length=9)
+    assert found(other, contour_length=14) == found(other) == ([], WHOLE)
     (other / "metadata" / "0.npy").write_bytes(b"no line of metadata\n")
-    assert noted(other, contour_length=9)[0][0].startswith(
+    assert found(other, contour_length=9)[0][0] == (
         f"'{other}/metadata/0.npy', row 1: 4 fields, not 11"
     )

@@ -1,10 +1,10 @@
-"""Prepared sets that are torn, cut or changed are said to be so, by whatever meets them."""
+"""Prepared sets that are torn, cut or changed are said to be so, by every reader of them."""
 
 import pytest
 from review_sets import hashed, opened, prepare, text, write_reviews
+from set_reader import refused
 
-from lra.core.errors import DataError
-from tasks.sources.documents import document_tokens
+from tasks.sources.tables import document_tokens
 
 
 @pytest.fixture
@@ -12,61 +12,54 @@ def reviews(tmp_path):
     return write_reviews(tmp_path)
 
 
-def test_a_torn_set_is_not_taken_for_whole(reviews, tmp_path):
+@pytest.fixture
+def folder(reviews, tmp_path):
     prepare(reviews, tmp_path / "set")
-    (tmp_path / "set" / "train.arrow").unlink()
-    with pytest.raises(DataError, match=r"train.arrow is missing or unreadable; delete this"):
-        prepare(reviews, tmp_path / "set")
+    assert hashed(tmp_path / "set") == hashed(tmp_path / "set")
+    return tmp_path / "set"
 
 
-def test_what_was_prepared_and_damaged_since_is_not_called_prepared(reviews, tmp_path):
-    folder = tmp_path / "set"
-    prepare(reviews, folder)
-    path = folder / "test.arrow"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"test.arrow does not hold what was written; delete"):
-        prepare(reviews, folder)
+def flipped(place):
+    """Flip a bit at a place of a content, or of its middle."""
+
+    def damage(content):
+        at = content.index(place) if place else len(content) // 2
+        return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+    return damage
 
 
-def test_a_set_without_its_facts_is_called_one(reviews, tmp_path):
-    prepare(reviews, tmp_path / "set")
-    (tmp_path / "set" / "facts.json").unlink()
-    with pytest.raises(DataError, match=r"^prepared set '.*set': facts.json is missing; delete"):
-        hashed(tmp_path / "set")
+WORDS = document_tokens(b"Film 7").tobytes()
 
 
-def test_damage_is_found_where_a_size_is_wrong(reviews, tmp_path):
-    prepare(reviews, tmp_path / "set")
-    file = tmp_path / "set" / "test.arrow"
-    file.write_bytes(file.read_bytes()[:-8])
-    with pytest.raises(DataError, match=r"set': test.arrow has \d+ of \d+ bytes; delete"):
-        opened(tmp_path / "set", tmp_path / "cache", text())
-    (tmp_path / "set" / "facts.json").write_text("{")
-    with pytest.raises(DataError, match=r"set' is no whole prepared set: facts.json is missing"):
-        hashed(tmp_path / "set")
+@pytest.mark.parametrize(
+    ("name", "damage", "says"),
+    [
+        ("train.arrow", None, "set': train.arrow is missing or unreadable"),
+        ("train.arrow", flipped(WORDS), "set': train.arrow does not hold what was written"),
+        ("test.arrow", flipped(b""), "set': test.arrow does not hold what was written"),
+        ("test.arrow", lambda held: held[:-8], r"set': test.arrow has \d+ of \d+ bytes"),
+        ("facts.json", lambda held: b"{", "set' is no whole .*: facts.json is missing or unreada"),
+        (
+            "facts.json",
+            lambda held: held.replace(b"fixed", b"fi\xffed"),
+            "set' is no whole .*: facts.json is missing or unreadable",
+        ),
+    ],
+)
+def test_damage_is_met_by_whoever_hashes_prepares_or_opens_a_set(
+    reviews, folder, tmp_path, name, damage, says
+):
+    path = folder / name
+    content = path.read_bytes()
+    path.unlink()
+    if damage:
+        path.write_bytes(damage(content))
+    refused(says, hashed, folder)
+    refused(says, prepare, reviews, folder)
+    refused(says, opened, folder, tmp_path / "cache", text())
 
 
-def test_facts_that_are_no_text(reviews, tmp_path):
-    prepare(reviews, tmp_path / "set")
-    path = tmp_path / "set" / "facts.json"
-    path.write_bytes(path.read_bytes().replace(b"fixed", b"fi\xffed"))
-    for ask in (lambda: hashed(tmp_path / "set"), lambda: prepare(reviews, tmp_path / "set")):
-        with pytest.raises(DataError, match=r"facts.json is missing or unreadable; delete the fol"):
-            ask()
-
-
-def test_a_set_of_which_one_bit_changed_is_used_by_no_run(reviews, tmp_path):
-    folder = tmp_path / "set"
-    prepare(reviews, folder)
-    assert hashed(folder) == hashed(folder)
-    file = folder / "train.arrow"
-    content = bytearray(file.read_bytes())
-    content[content.index(document_tokens(b"Film 7").tobytes())] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(DataError, match=r"set': train.arrow does not hold what was written; del"):
-        hashed(folder)
-    file.unlink()
-    with pytest.raises(DataError, match=r"train.arrow is missing or unreadable"):
-        hashed(folder)
+def test_a_set_without_its_facts_is_called_one(folder):
+    (folder / "facts.json").unlink()
+    refused(r"^prepared set '.*set': facts.json is missing", hashed, folder)

@@ -23,7 +23,7 @@ class Machine(NamedTuple):
     """Standard deviations of logarithms."""
 
     bias: float
-    """Of the luck of a process."""
+    """Luck of a process."""
     drift: float
     uneven: float = 1.0
     """How many times as much bias every second cell has."""

@@ -53,7 +53,7 @@ def waits(machine: Machine, ratio: float) -> float:
 
 
 def _near(machine: Machine, ratio: float, nights: int, at: int, seed: int) -> bool:
-    # Of one seed the same nights, however many of them there are yet.
+    # The same nights of one seed, however many of them there are yet.
     values = nightly(np.random.default_rng(seed), machine, 90)[:nights]
     values[at:] += math.log(ratio)
     return any(abs(step.at - at) <= 2 for step in segment(list(values)).steps)

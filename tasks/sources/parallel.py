@@ -34,7 +34,7 @@ _AHEAD = 2
 """Stretches that wait to be written, for each process."""
 
 _task: Task
-"""What a process makes rows of, from its start on."""
+"""The task of a worker process, from its start on."""
 
 
 def generate(

@@ -17,8 +17,8 @@ from lra.core.protocol import DataSpec, Rows
 from lra.core.scales import load_scale
 from tasks.contract import TaskConfig
 from tasks.sources.opening import open_or_prepare
+from tasks.sources.parallel import generate
 from tasks.sources.preparing import Watch, stretches
-from tasks.sources.side_by_side import generate
 
 STEPS = '''
 """Rows whose tokens are their number; what the environment names happens at row 30."""
@@ -49,7 +49,7 @@ class Steps(Task):
         numbers = range(first, first + rows)
         return Split.of([np.full(1 + n % 5, n, np.uint16) for n in numbers], np.arange(rows) % 2)
 '''
-ROWS = Rows(train=50, validation=3, test=15)
+SPEC = DataSpec(task="steps", length=9, rows=Rows(train=50, validation=3, test=15))
 
 
 @pytest.fixture
@@ -69,80 +69,77 @@ class Names(Watch):
         self.made.append(name)
 
 
-def spec(task="steps"):
-    return DataSpec(task=task, length=9, rows=ROWS)
-
-
 def content(folder):
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
+def opened(steps, folder, watch):
+    task = load(find("task", steps))(TaskConfig(), length=9)
+    open_or_prepare(task, SPEC, None, folder, watch)
+    return content(folder)
+
+
 @pytest.fixture
 def undisturbed(steps, tmp_path):
-    task = load(find("task", steps))(TaskConfig(), length=9)
-    open_or_prepare(task, spec(), None, tmp_path / "undisturbed" / "f00d")
-    return content(tmp_path / "undisturbed" / "f00d")
+    return opened(steps, tmp_path / "undisturbed" / "f00d", Names())
 
 
-def test_two_processes_make_what_one_makes(steps, tmp_path, undisturbed):
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "cache").mkdir()
+    return tmp_path / "cache" / "f00d"
+
+
+def test_two_processes_make_what_one_makes(steps, folder, undisturbed):
     watch = Names()
-    assert generate(steps, spec(), tmp_path / "cache" / "f00d", 2, watch)
-    assert content(tmp_path / "cache" / "f00d") == undisturbed
+    assert generate(steps, SPEC, folder, 2, watch)
+    assert content(folder) == undisturbed
     assert watch.done == 0 and len(watch.made) == 8 + 1 + 3
     assert watch.made[1] == "train, 7 rows from 7" and watch.made[-1] == "test, 1 rows from 14"
-    assert not generate(steps, spec(), tmp_path / "cache" / "f00d", 2)
+    assert not generate(steps, SPEC, folder, 2)
 
 
 def test_a_process_that_is_killed_is_one_line_and_a_run_goes_on(
-    steps, tmp_path, undisturbed, monkeypatch
+    steps, folder, undisturbed, monkeypatch
 ):
     monkeypatch.setenv("AT_30", "die")
-    with pytest.raises(DataError, match=r"^a process that made rows of steps was killed; .*--jobs"):
-        generate(steps, spec(), tmp_path / "cache" / "f00d", 1)
+    with pytest.raises(DataError, match=r"^a process that made rows of steps was killed"):
+        generate(steps, SPEC, folder, 1)
     monkeypatch.delenv("AT_30")
-    task = load(find("task", steps))(TaskConfig(), length=9)
     watch = Names()
-    open_or_prepare(task, spec(), None, tmp_path / "cache" / "f00d", watch)
+    assert opened(steps, folder, watch) == undisturbed
     assert watch.done > 0 and watch.done + len(watch.made) == 12
-    assert content(tmp_path / "cache" / "f00d") == undisturbed
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["f00d"]
+    assert list(folder.parent.iterdir()) == [folder]
 
 
 KILLED = """
 import sys
 from pathlib import Path
 from lra.core.protocol import DataSpec, Rows
-from tasks.sources.side_by_side import generate
+from tasks.sources.parallel import generate
 if __name__ == "__main__":
     rows = Rows(train=50, validation=3, test=15)
     generate(sys.argv[1], DataSpec(task="steps", length=9, rows=rows), Path("f00d"), 2)
 """
 
 
-def children(pid):
-    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(child) for child in listed.split()]
-
-
-def test_after_a_kill_nobody_is_left_and_the_next_goes_on(steps, tmp_path, undisturbed):
-    cache = tmp_path / "cache"
-    cache.mkdir()
+def test_after_a_kill_nobody_is_left_and_the_next_goes_on(steps, tmp_path, folder, undisturbed):
     (tmp_path / "killed.py").write_text(KILLED)
     first = subprocess.Popen(
         [sys.executable, str(tmp_path / "killed.py"), steps],
-        cwd=cache,
+        cwd=folder.parent,
         env={**os.environ, "AT_30": "hang", "PYTHONPATH": str(Path(__file__).parents[2])},
     )
-    journal = cache / ".f00d.draft" / "journal.json"
+    journal = folder.parent / ".f00d.draft" / "journal.json"
     until(lambda: journal.is_file() and b'"parts":4' in journal.read_bytes())
-    workers = children(first.pid)
+    workers = Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()
     assert len(workers) >= 2
     first.send_signal(signal.SIGKILL)
     first.wait()
-    until(lambda: not any(alive(worker) for worker in workers))
+    until(lambda: not any(map(alive, workers)))
     watch = Names()
-    assert generate(steps, spec(), cache / "f00d", 1, watch)
-    assert watch.done == 4 and content(cache / "f00d") == undisturbed
+    assert generate(steps, SPEC, folder, 1, watch)
+    assert watch.done == 4 and content(folder) == undisturbed
 
 
 def until(true):
@@ -159,16 +156,14 @@ def alive(pid):
         return False
 
 
-@pytest.mark.parametrize("name", ["pathfinder", "text"])
-def test_stretches_put_together_are_the_whole(name, monkeypatch):
+@pytest.mark.parametrize(("name", "parts"), [("pathfinder", [4, 1, 1]), ("text", [1, 1, 1])])
+def test_stretches_put_together_are_the_whole(name, parts, monkeypatch):
     monkeypatch.setattr("tasks.pathfinder._PIXELS_OF_A_PART", 13 * 64)
     kind, settings = load(find("task", name)), load_scale("mini").task(name)
     task = kind(kind.Config(**settings.parameters), length=settings.length)
     rows = Rows(train=40, validation=13, test=1)
     due = stretches(task, rows)
-    assert [sum(one.split == split for one in due) for split in SPLITS] == (
-        [4, 1, 1] if name == "pathfinder" else [1, 1, 1]
-    )
+    assert [sum(one.split == split for one in due) for split in SPLITS] == parts
     for split in SPLITS:
         whole = task.generate(split, rows.of(split))
         pieces = [one.made(task) for one in due if one.split == split]

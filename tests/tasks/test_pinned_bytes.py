@@ -1,0 +1,36 @@
+"""Generated data is the same on every machine: a digest that moves changes a data set for all."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from tasks.image import Image
+from tasks.listops import ListOps
+from tasks.pathfinder import Pathfinder
+from tasks.retrieval import Retrieval
+from tasks.text import Text
+
+FIVE_SHAPES = {"shapes": 5, "smallest_percent": 70}
+SHORT = {"max_depth": 4, "max_args": 5, "min_length": 7, "max_length": 33}
+PINNED = [
+    (Image, FIVE_SHAPES, 100, "train", 200, "5775f0051981fe46"),
+    (ListOps, {}, 2000, "train", 50, "9e781bba269f8606"),
+    (ListOps, SHORT, 32, "test", 200, "dbf620bf954dcb14"),
+    (Retrieval, {}, 64, "test", 200, "81794d62f9a77756"),
+    (Text, {}, 128, "train", 200, "c084af318890e9b3"),
+    (Pathfinder, {}, 8**2, "train", 400, "8c23d86a5fbca530"),
+    (Pathfinder, {}, 8**2, "test", 100, "efa3dec48a9636d7"),
+    (Pathfinder, {}, 12**2, "train", 100, "56463dd8302f12e3"),
+    (Pathfinder, {}, 32**2, "train", 40, "11ccfca19ff077ee"),
+    (Pathfinder, {}, 32**2, "validation", 10, "e43e4ed1b9fbff1b"),
+    (Pathfinder, {}, 128**2, "train", 3, "8141b35946945ff2"),
+]
+
+
+@pytest.mark.parametrize(("kind", "config", "length", "split", "rows", "digest"), PINNED)
+def test_bytes_are_the_same_on_every_machine(kind, config, length, split, rows, digest):
+    made = kind(kind.Config(**config), length=length).generate(split, rows)
+    assert made.tokens.dtype == (np.uint16 if kind in (Text, Retrieval) else np.uint8)
+    content = b"".join(array.tobytes() for array in (made.tokens, made.starts, made.labels))
+    assert hashlib.sha256(content).hexdigest()[:16] == digest
