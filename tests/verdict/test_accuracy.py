@@ -117,7 +117,7 @@ def test_ranks_are_friedmans_with_nemenyis_distance():
     assert found.average["best"] == pytest.approx(6.5 / 6)
     # q of .05 for three is 2.343 (Demsar, table 5).
     assert found.critical == pytest.approx(2.343 * (3 * 4 / (6 * 6)) ** 0.5, abs=1e-3)
-    assert found.differ("best", "last") and not found.apart("best", "middle")
+    assert found.differ("best", "last") and not found.differ("best", "middle")
 
 
 def test_ranks_need_three_mechanisms_on_two_tasks_that_all_have():
