@@ -13,8 +13,9 @@ from lra.cli import flags
 from lra.cli.checking import Check
 from lra.cli.echo import echo, echo_json
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
-from lra.core.errors import UsageError, reason
+from lra.core.errors import UsageError, is_full, reason
 from lra.core.escape import visible_lines
+from lra.core.paths import write
 
 if TYPE_CHECKING:
     from lra.changes.check_report import Checked
@@ -155,11 +156,12 @@ def _write(checked: Checked, out: Path, tables: str = "") -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         page = f"{summary(checked)}\n{tables}".rstrip() + "\n"
-        (out / "summary.md").write_text(visible_lines(page), encoding="utf-8")
-        (out / "junit.xml").write_text(visible_lines(junit(checked)), encoding="utf-8")
+        write(out / "summary.md", visible_lines(page).encode())
+        write(out / "junit.xml", visible_lines(junit(checked)).encode())
     except OSError as error:
+        remedy = "make room or choose" if is_full(error) else "choose"
         raise UsageError(
-            f"--out '{out}' cannot be written: {reason(error)}; choose another"
+            f"--out '{out}' cannot be written: {reason(error)}; {remedy} another"
         ) from error
 
 

@@ -93,6 +93,7 @@ def command(
     python -m lra show --impl performer --length 128 --direction causal --out performer.png
     """
     from lra.cli.cached import recorded
+    from lra.cli.report import mark, report_folder, taken
     from lra.core.cells import ShowCell
     from lra.core.records import FAILED
     from lra.engine.machine.host import cache_folder
@@ -113,19 +114,28 @@ def command(
         cache=str(cache_folder()),
     )
     planned = plan_show(spec)
-    target = _target(out or Path("reports") / store.resolve().name / "show", len(planned))
+    records = Store(store)
+    folder = report_folder(records, out)
+    # Whoever names one file means it.
+    is_file = out is not None and out.suffix in FORMATS
+    told = None if is_file else taken(records, folder, "show", is_asked_for=out is not None)
+    target = _target(out or folder / "show", len(planned))
     plain = ShowSpec(mechanisms=impls, length=length, direction=direction, cache=spec.cache)
-    found = recorded(planned, Store(store), slots=jobs, quiet=quiet, timeout=PATIENCE)
+    found = recorded(planned, records, slots=jobs, quiet=quiet, timeout=PATIENCE)
     for _, record in found:
         assert isinstance(record.cell, ShowCell)
         name = record.cell.mechanism.name
         if record.pattern is None:
-            told = f": {record.failure.message}" if record.failure else ""
-            echo(f"{name}: {record.status}{told}")
+            why = f": {record.failure.message}" if record.failure else ""
+            echo(f"{name}: {record.status}{why}")
             continue
         shown = Picture(name, record.cell, record.pattern)
         echo(f"{name}: {shown.pairs}; {shown.values}")
         echo(f"  {_write(shown, target, is_plain=spec == plain)}")
+    if not is_file:
+        mark(records, folder)
+    if told:
+        echo(told, err=True)
     failed = any(record.status in FAILED for _, record in found)
     return FAILED_CELLS if failed or len(found) < len(planned) else 0
 
@@ -153,7 +163,8 @@ def _target(out: Path, number: int) -> Path:
 
 def _write(shown: Picture, target: Path, *, is_plain: bool) -> Path:
     """Write the picture to a file, or under a name of its own in a folder; returns the file."""
-    from lra.core.errors import LraError
+    from lra.core.errors import LraError, is_full, reason
+    from lra.core.paths import write
     from lra.report.pictures.pattern import pattern_png, pattern_svg
 
     path = target
@@ -165,9 +176,10 @@ def _write(shown: Picture, target: Path, *, is_plain: bool) -> Path:
         pattern_png(shown) if path.suffix == ".png" else pattern_svg(shown, headed=True).encode()
     )
     try:
-        path.write_bytes(drawn)
+        write(path, drawn)
     except OSError as error:
-        raise LraError(f"cannot write '{path}': {error.strerror}; choose another --out") from error
+        remedy = "make room or choose" if is_full(error) else "choose"
+        raise LraError(f"cannot write '{path}': {reason(error)}; {remedy} another --out") from error
     return path
 
 

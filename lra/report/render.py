@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lra.core.errors import LraError
+from lra.core.errors import LraError, is_full, reason
 from lra.core.escape import visible, visible_lines
+from lra.core.paths import write
 from lra.core.records import Record
 
 if TYPE_CHECKING:
@@ -93,8 +94,9 @@ def render(
     try:
         _write(out, files)
     except OSError as error:
+        remedy = "make room or choose" if is_full(error) else "choose"
         raise LraError(
-            f"cannot write the report to '{out}': {error.strerror}; choose another folder"
+            f"cannot write the report to '{out}': {reason(error)}; {remedy} another folder"
         ) from error
     return Rendered(out / "index.html", _printed(told, table))
 
@@ -115,4 +117,4 @@ def _write(out: Path, files: dict[str, str]) -> None:
         if stale.relative_to(out).as_posix() not in files:
             stale.unlink(missing_ok=True)
     for name, text in files.items():
-        (out / name).write_text(visible_lines(text), encoding="utf-8", newline="\n")
+        write(out / name, visible_lines(text).encode())

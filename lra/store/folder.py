@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 
-from lra.core.errors import StoreError, UsageError, reason
+from lra.core.errors import StoreError, UsageError, is_full, reason
 from lra.core.hashing import DIGITS
 from lra.core.paths import kind_of, opened
 from lra.core.records import Record, encode
@@ -176,10 +176,9 @@ class Store:
         file = f" {Path(error.filename).name}" if error.filename else " .lock"
         # The store itself, or what it should lie in, is no folder.
         file = "" if error.errno == errno.ENOTDIR else file
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         return StoreError(
             f"cannot write{file} to the store '{self.path}': {reason(error)}; choose another "
-            f"--store or {'make room' if full else 'mend its permissions'}"
+            f"--store or {'make room' if is_full(error) else 'mend its permissions'}"
         )
 
     def _sweep(self) -> None:
