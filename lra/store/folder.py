@@ -13,6 +13,7 @@ import errno
 import fcntl
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import FileIO
@@ -32,6 +33,11 @@ _HALF_RECORD = re.compile(rf"({_ID}\.json|{KIND}{re.escape(SUFFIX)})\.\d+\.tmp")
 _HALF_CHECKPOINT = re.compile(rf"({_ID}\.pt)?\.[0-9a-f]{{32}}\.tmp|{_ID}\.pt\.tmp")
 """Half a checkpoint, also as older versions named it, and the file by which a worker tries whether
 it may write here."""
+
+_TOKEN = re.compile(r"\.cluster-[0-9a-f]{32}")
+"""The file by which the workers of a run know the store."""
+_TOKEN_LASTS = 7 * 24 * 3600.0
+"""Seconds after which it is of a dead run: one that lives may wait for days in a queue."""
 
 
 class Store:
@@ -188,6 +194,9 @@ class Store:
             for file in folder.glob("*.tmp"):
                 if half.fullmatch(file.name):
                     file.unlink(missing_ok=True)
+        for file in self.path.glob(".cluster-*"):
+            if _TOKEN.fullmatch(file.name) and time.time() - file.stat().st_mtime > _TOKEN_LASTS:
+                file.unlink(missing_ok=True)
 
     def _take(self, lock: FileIO) -> None:
         """Lock the store, for as long as the file is open."""
