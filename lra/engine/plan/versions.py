@@ -83,8 +83,8 @@ def measure_hash(kind: str, *files: str, outside: tuple[Path, ...] = ()) -> str:
     The worker, which calls them, and the server, which sets its threads, count by themselves.
     """
     own = source_hash(*(_LRA / file for file in files), leave_out=PLAIN)
-    called = ("process/worker.py", "process/launch.py", f"work/{kind}.py", "work/data.py")
-    called += ("work/mechanism.py",)
+    work = (f"work/{kind}.py", "work/data.py", "work/mechanism.py")
+    called = ("process/worker.py", "process/launch.py", *work)
     around = source_hash(*(_LRA / "engine" / name for name in called), leave_out=("lra",))
     others = source_hash(*outside, methods=UNASKED.get(kind, ())) if outside else ""
     return value_hash([own, around, others])
