@@ -12,8 +12,9 @@ import click
 from lra.cli import flags, options
 from lra.cli.echo import echo, echo_json, on_stderr
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
-from lra.core.errors import UsageError, system_reason
+from lra.core.errors import UsageError, is_full, system_reason
 from lra.core.escape import escape_lines
+from lra.core.paths import write
 from lra.engine.plan.spec import CheckSpec, OutputSpec
 
 if TYPE_CHECKING:
@@ -107,11 +108,12 @@ def _write(checked: Checked, out: Path, tables: str = "") -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         page = f"{summary(checked)}\n{tables}".rstrip() + "\n"
-        (out / "summary.md").write_text(escape_lines(page), encoding="utf-8")
-        (out / "junit.xml").write_text(escape_lines(junit(checked)), encoding="utf-8")
+        write(out / "summary.md", escape_lines(page).encode())
+        write(out / "junit.xml", escape_lines(junit(checked)).encode())
     except OSError as error:
+        remedy = "make room or choose" if is_full(error) else "choose"
         raise UsageError(
-            f"--out '{out}' cannot be written: {system_reason(error)}; choose another"
+            f"--out '{out}' cannot be written: {system_reason(error)}; {remedy} another"
         ) from error
 
 

@@ -14,7 +14,9 @@ import click
 
 from lra.cli import flags, options
 from lra.cli.echo import echo
-from lra.core.errors import LraError, UsageError, system_reason
+from lra.core.errors import LraError, UsageError, is_full, system_reason
+from lra.core.hashing import DIGITS, value_hash
+from lra.core.paths import path_kind, write
 from lra.engine.plan.spec import OutputSpec
 
 if TYPE_CHECKING:
@@ -90,43 +92,65 @@ def render_store(
 ) -> Rendered:
     """Render a store beside the reference records into `out` (default: reports/<its name>).
 
-    Raises `ReportTakenError` where the default has the report of another store of that name.
+    Raises `ReportTakenError` where the default has the report of another store of that name; a
+    folder that was asked for is written over, with a warning.
     """
     from lra.changes.comparison_report import comparison_markdown, comparison_section
     from lra.report.render import render
     from lra.store.reference import reference_records
 
-    name = store.path.resolve().name
-    folder = out or Path("reports") / name
-    mark = folder / MARK
-    other = _other_store(mark, store)
-    if other and out is None:
-        raise ReportTakenError(
-            f"'{folder}' has the report of another store, {other}; give that of "
-            f"'{store.path}' a folder of its own: "
-            f"python -m lra report --store {store.path} --out FOLDER"
-        )
+    folder = report_folder(store, out)
+    told = taken(store, folder, "report", is_asked_for=out is not None)
     with _without_collection():
         rendered = render(
             store.records(),
             reference_records(),
             folder,
-            title=name,
+            title=store.path.resolve().name,
             assumed=assumed,
             first=comparison_section(changes) if changes else None,
             files={"compare.md": comparison_markdown(changes)} if changes else {},
         )
-    if out is None or mark.is_file():
-        try:
-            mark.write_text(_relative_place(folder, store), encoding="utf-8")
-        except OSError as error:
-            raise LraError(
-                f"cannot write '{mark}': {system_reason(error)}; remove it or choose another --out"
-            ) from error
-    if other:
-        words = f"'{folder}' had the report of another store, {other}, and has that of"
-        echo(f"lra: warning: {words} '{store.path}' now", err=True)
+    mark(store, folder)
+    if told:
+        echo(told, err=True)
     return rendered
+
+
+def report_folder(store: Store, out: Path | None) -> Path:
+    """Return where a store's report and pictures lie: where a person asked for them, or under its
+    own name."""
+    return out or Path("reports") / store.path.resolve().name
+
+
+def taken(store: Store, folder: Path, verb: str, *, is_asked_for: bool) -> str | None:
+    """Return the warning for a folder that has what another store gave, None for one that has not.
+
+    Raises `ReportTakenError` for a folder that nobody asked for.
+    """
+    other = _other_store(folder / MARK, store)
+    if other is None:
+        return None
+    if not is_asked_for:
+        raise ReportTakenError(
+            f"'{folder}' has the report of another store, {other}; give that of "
+            f"'{store.path}' a folder of its own: "
+            f"python -m lra {verb} --store {store.path} --out FOLDER"
+        )
+    words = f"'{folder}' had the report of another store, {other}, and has that of"
+    return f"lra: warning: {words} '{store.path}' now"
+
+
+def mark(store: Store, folder: Path) -> None:
+    """Note whose report lies in a folder; raises `LraError` where that cannot be written."""
+    file = folder / MARK
+    try:
+        write(file, _relative_place(folder, store).encode())
+    except OSError as error:
+        remedy = "make room" if is_full(error) else "remove it"
+        raise LraError(
+            f"cannot write '{file}': {system_reason(error)}; {remedy} or choose another --out"
+        ) from error
 
 
 @contextmanager
@@ -142,25 +166,26 @@ def _without_collection() -> Iterator[None]:
 
 
 def _relative_place(folder: Path, store: Store) -> str:
-    """The path of a store relative to its report, without the folders above both."""
-    return os.path.relpath(store.path.resolve(), folder.resolve())
+    """The path of a store relative to its report, without the folders above both; where that would
+    lead into somebody's home, a hash of it."""
+    lies, home = store.path.resolve(), Path.home().resolve()
+    common = Path(os.path.commonpath((lies, folder.resolve())))
+    if common in home.parents and lies.is_relative_to(home):
+        return value_hash(str(lies))
+    return os.path.relpath(lies, folder.resolve())
 
 
-def _other_store(mark: Path, store: Store) -> str | None:
+def _other_store(file: Path, store: Store) -> str | None:
     """The store whose report lies beside a mark, where that is another one."""
-    from lra.core.paths import path_kind
-
-    if path_kind(mark) != "file":
+    if path_kind(file) != "file":
         return None
-    from lra.core.hashing import DIGITS, value_hash
-
-    marked = mark.read_text(encoding="utf-8", errors="replace").strip()
+    marked = file.read_text(encoding="utf-8", errors="replace").strip()
+    if marked in (_relative_place(file.parent, store), value_hash(str(store.path.resolve()))):
+        return None
     if re.fullmatch(rf"[0-9a-f]{{{DIGITS}}}", marked):
-        # As earlier versions left it, by the hash of where it lies.
-        return None if marked == value_hash(str(store.path.resolve())) else "by an earlier version"
-    if marked == _relative_place(mark.parent, store):
-        return None
-    return f"'{os.path.relpath((mark.parent / marked).resolve())}'"
+        # As earlier versions left each.
+        return "which it does not name"
+    return f"'{os.path.relpath((file.parent / marked).resolve())}'"
 
 
 def echo_findings(findings: Findings) -> None:

@@ -48,6 +48,7 @@ def command(spec: ShowSpec, out: OutputSpec, target: Path | None, card: bool) ->
     python -m lra show --impl performer --card
     """
     from lra.cli.cached import cached_records
+    from lra.cli.report import mark, report_folder, taken
     from lra.core.cells import ShowCell
     from lra.core.records import FAILED
     from lra.engine.plan.show import plan_show
@@ -60,11 +61,14 @@ def command(spec: ShowSpec, out: OutputSpec, target: Path | None, card: bool) ->
 
         return write_cards(spec.mechanisms, out.store, target)
     planned = plan_show(spec)
-    target = _target(target or Path("reports") / out.store.resolve().name / "show", len(planned))
+    records = Store(out.store)
+    folder = report_folder(records, target)
+    # Whoever names one file means it.
+    is_file = target is not None and target.suffix in FORMATS
+    told = None if is_file else taken(records, folder, "show", is_asked_for=target is not None)
+    target = _target(target or folder / "show", len(planned))
     plain = ShowSpec(mechanisms=spec.mechanisms, length=spec.length, direction=spec.direction)
-    found = cached_records(
-        planned, Store(out.store), slots=out.jobs, quiet=out.quiet, timeout=PATIENCE
-    )
+    found = cached_records(planned, records, slots=out.jobs, quiet=out.quiet, timeout=PATIENCE)
     for _, record in found:
         assert isinstance(record.cell, ShowCell)
         name = record.cell.mechanism.name
@@ -75,6 +79,10 @@ def command(spec: ShowSpec, out: OutputSpec, target: Path | None, card: bool) ->
         shown = Picture(name, record.cell, record.pattern)
         echo(f"{name}: {shown.pairs}; {shown.values}")
         echo(f"  {_write(shown, target, is_plain=spec == plain)}")
+    if not is_file:
+        mark(records, folder)
+    if told:
+        echo(told, err=True)
     failed = any(record.status in FAILED for _, record in found)
     return FAILED_CELLS if failed or len(found) < len(planned) else 0
 
@@ -102,7 +110,8 @@ def _target(out: Path, number: int) -> Path:
 
 def _write(shown: Picture, target: Path, *, is_plain: bool) -> Path:
     """Write the picture to a file, or under a name of its own in a folder; returns the file."""
-    from lra.core.errors import LraError
+    from lra.core.errors import LraError, is_full, system_reason
+    from lra.core.paths import write
     from lra.report.plots.pattern import pattern_png, pattern_svg
     from lra.report.plots.style import Looks
 
@@ -117,9 +126,12 @@ def _write(shown: Picture, target: Path, *, is_plain: bool) -> Path:
         else pattern_svg(shown, Looks(), headed=True).encode()
     )
     try:
-        path.write_bytes(drawn)
+        write(path, drawn)
     except OSError as error:
-        raise LraError(f"cannot write '{path}': {error.strerror}; choose another --out") from error
+        remedy = "make room or choose" if is_full(error) else "choose"
+        raise LraError(
+            f"cannot write '{path}': {system_reason(error)}; {remedy} another --out"
+        ) from error
     return path
 
 

@@ -6,6 +6,7 @@ Anything that is not an `LraError` is a bug and keeps its traceback.
 from __future__ import annotations
 
 import difflib
+import errno
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -56,6 +57,11 @@ OURS = frozenset(
 def system_reason(error: OSError) -> str:
     """Return why the system refused, in words for the middle of a sentence."""
     return (error.strerror or str(error)).lower()
+
+
+def is_full(error: OSError) -> bool:
+    """Return whether a disk, a quota or a limit has no room left."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def truncate(text: str) -> str:

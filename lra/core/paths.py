@@ -31,6 +31,14 @@ def path_kind(path: str | Path) -> Literal["file", "folder", "other"] | None:
     return "file" if stat.S_ISREG(mode) else "other"
 
 
+def write(path: Path, data: bytes) -> None:
+    """Write a file, made where there is none; raises `OSError`, also for a pipe that has its name:
+    it would be waited for."""
+    if path_kind(path) == "other":
+        raise FileExistsError(errno.EEXIST, f"{path.name} is a pipe or a device", str(path))
+    path.write_bytes(data)
+
+
 def opened(path: Path) -> IO[bytes]:
     """Open a file for reading; a pipe that has its name reads as empty, and is not waited for."""
     return open(path, "rb", opener=_without_waiting)

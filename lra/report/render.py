@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from lra.core.errors import LraError
+from lra.core.errors import LraError, is_full, system_reason
 from lra.core.escape import escape_controls, escape_lines
+from lra.core.paths import write
 from lra.core.records import Record
 from lra.report.assumptions import Assumptions
 from lra.report.model import Section
@@ -88,8 +89,9 @@ def render(
     try:
         _write(out, written)
     except OSError as error:
+        remedy = "make room or choose" if is_full(error) else "choose"
         raise LraError(
-            f"cannot write the report to '{out}': {error.strerror}; choose another folder"
+            f"cannot write the report to '{out}': {system_reason(error)}; {remedy} another folder"
         ) from error
     return Rendered(out / "index.html", _printed(*spoken(analysis)))
 
@@ -109,4 +111,4 @@ def _write(out: Path, files: dict[str, str]) -> None:
             stale.unlink(missing_ok=True)
     for name, text in files.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
-        (out / name).write_text(escape_lines(text), encoding="utf-8", newline="\n")
+        write(out / name, escape_lines(text).encode())

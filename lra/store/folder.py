@@ -13,12 +13,13 @@ import errno
 import fcntl
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 
-from lra.core.errors import StoreError, UsageError, system_reason
+from lra.core.errors import StoreError, UsageError, is_full, system_reason
 from lra.core.hashing import DIGITS
 from lra.core.paths import opened, path_kind
 from lra.core.records import Record, encode
@@ -32,6 +33,11 @@ _HALF_RECORD = re.compile(rf"({_ID}\.json|{KIND}{re.escape(SUFFIX)})\.\d+\.tmp")
 _HALF_CHECKPOINT = re.compile(rf"({_ID}\.pt)?\.[0-9a-f]{{32}}\.tmp|{_ID}\.pt\.tmp")
 """Half a checkpoint, also as older versions named it, and the file by which a worker tries whether
 it may write here."""
+
+_TOKEN = re.compile(r"\.cluster-[0-9a-f]{32}")
+"""The file by which the workers of a run know the store."""
+_TOKEN_LASTS = 7 * 24 * 3600.0
+"""Seconds after which it is of a dead run: one that lives may wait for days in a queue."""
 
 
 class Store:
@@ -177,10 +183,9 @@ class Store:
         file = f" {Path(error.filename).name}" if error.filename else " .lock"
         # The store itself, or what it should lie in, is no folder.
         file = "" if error.errno == errno.ENOTDIR else file
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         return StoreError(
             f"cannot write{file} to the store '{self.path}': {system_reason(error)}; choose "
-            f"another --store or {'make room' if full else 'mend its permissions'}"
+            f"another --store or {'make room' if is_full(error) else 'mend its permissions'}"
         )
 
     def _sweep(self) -> None:
@@ -190,6 +195,9 @@ class Store:
             for file in folder.glob("*.tmp"):
                 if half.fullmatch(file.name):
                     file.unlink(missing_ok=True)
+        for file in self.path.glob(".cluster-*"):
+            if _TOKEN.fullmatch(file.name) and time.time() - file.stat().st_mtime > _TOKEN_LASTS:
+                file.unlink(missing_ok=True)
 
     def _take(self, lock: FileIO) -> None:
         """Lock the store, for as long as the file is open."""

@@ -136,7 +136,10 @@ def load(
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         found = content["run"]
     except Exception as error:
-        why = str(error).partition("\n")[0]
+        # Words of torch's are of its settings, and propose to run whatever the file holds.
+        why = "it is cut off, damaged or none of ours"
+        if isinstance(error, (OSError, _ChangedError)):
+            why = system_reason(error) if isinstance(error, OSError) else str(error)
         raise LraError(
             f"cannot read checkpoint '{path.name}' ({why}); delete it to train anew"
         ) from error
@@ -162,13 +165,17 @@ def load(
     )
 
 
+class _ChangedError(Exception):
+    """A file is not as it was written."""
+
+
 def _seal(crc: int) -> bytes:
     """What stands after the archive of torch, which looks at no checksum and does not mind it."""
     return b"lra-crc32:%08x" % crc
 
 
 def _refuse_changed(path: Path) -> None:
-    """Raise `ValueError` for a file that does not hold what was written.
+    """Raise `_ChangedError` for a file that does not hold what was written.
 
     One without a seal is of an earlier version, or is cut off, which torch notices.
     """
@@ -178,7 +185,7 @@ def _refuse_changed(path: Path) -> None:
         stream.seek(size)
         seal = stream.read()
     if seal.startswith(_seal(0)[:-8]) and seal != _seal(checksum(path, size)):
-        raise ValueError("it does not hold what was written")
+        raise _ChangedError("it does not hold what was written")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -93,7 +93,8 @@ def test_a_record_that_is_gone_again_is_told_and_the_others_are_shown(
     def run(self: pool.Pool, jobs: list[Job]) -> Iterator[Record]:
         for job in jobs[1:]:
             record = Record(
-                id=job.cell.id, cell=job.cell, status="unsupported", started_at="", seconds=1.0,
+                id=job.cell.id, cell=job.cell, status="unsupported", seconds=1.0,
+                started_at="2026-11-20T10:00:00Z",
                 failure=Failure(type="UnsupportedError", message="not here"),
             )  # fmt: skip
             self.store.save(record)

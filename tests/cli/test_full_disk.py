@@ -28,6 +28,7 @@ sys.exit(run_command_line(sys.argv[1:]))
         (3000, "data prepare listops --scale {scale}", "prepared set"),
         (0, "run --impl linear --suite {suite} --scale {scale} --store store", "temporary"),
         (0, "pack store", ".lock to the store"),
+        (0, "report --store . --out out", "make room or choose another folder"),
     ],
 )
 def test_a_file_that_cannot_grow(environment, tmp_path, limit, command, says):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -95,7 +96,7 @@ def test_a_report_is_not_written_over_that_of_another_store(lra, finished, tmp_p
     assert written(tmp_path / "reports") == before
     ran = lra("report", "--store", there, "--out", "own")
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert not (tmp_path / "own" / MARK).exists()
+    assert (tmp_path / "own" / MARK).read_text() == "../there/mine"
     assert written(tmp_path / "reports") == before
 
 
@@ -108,6 +109,44 @@ def test_a_folder_that_is_asked_for_is_written_with_a_word(lra, finished, tmp_pa
     assert f"'{here}'" in line and f"'{there}'" in line
     assert lra("report", "--store", there).stderr == ""
     assert lra("report", "--store", here).returncode == 2
+
+
+def test_a_folder_that_two_stores_are_given_is_written_over_with_a_word(
+    lra, finished, tmp_path: Path
+) -> None:
+    here, there = two_of_one_name(finished.store, tmp_path)
+    told = [lra("report", "--store", store, "--out", "shared") for store in (here, there, there)]
+    assert [(ran.returncode, len(ran.stderr.splitlines())) for ran in told] == [
+        (0, 0),
+        (0, 1),
+        (0, 0),
+    ]
+    assert f"'{here}'" in told[1].stderr and f"'{there}'" in told[1].stderr
+
+
+def test_a_mark_names_nobody(
+    lra, finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_of_one_name(finished.store, tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "here"))
+    for store, name in (("here/mine", "here"), ("there/mine", "there"), ("here/mine", "here")):
+        ran = lra("report", "--store", store, "--out", "out")
+        assert (ran.returncode, "mine" in (tmp_path / "out" / MARK).read_text()) == (
+            0,
+            name == "there",
+        )
+        assert not ran.stderr or "warning: 'out' had the report of another store" in ran.stderr
+
+
+@pytest.mark.parametrize("name", ["index.html", "report.md", MARK])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(
+    name: str, lra, finished, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    os.mkfifo(tmp_path / "out" / name)
+    ran = lra("report", "--store", str(finished.store), "--out", "out")
+    assert ran.returncode == 2
+    assert f"{name} is a pipe" in ran.stderr.splitlines()[-1]
 
 
 def test_a_mark_says_no_more_than_the_way_to_the_store(lra, finished, tmp_path: Path) -> None:

@@ -81,6 +81,24 @@ def test_another_setting_size_or_input_is_another_file(lra, tmp_path: Path) -> N
     assert len(names) == 6 and "bigbird-16.svg" in names
 
 
+def test_pictures_are_not_written_over_those_of_another_store(lra, tmp_path: Path) -> None:
+    asked = ("show", "--impl", "identity", "--length", "8", "--quiet", "--store")
+    for _ in range(2):
+        assert lra(*asked, "a/x").returncode == 0
+    picture = tmp_path / "reports/x/show/identity-8.svg"
+    before = picture.stat().st_mtime_ns
+    for command in (asked, ("report", "--store")):
+        ran = lra(*command, "b/x")
+        (line,) = ran.stderr.splitlines()
+        assert (ran.returncode, picture.stat().st_mtime_ns) == (USAGE, before)
+        assert "'a/x'" in line and "--out FOLDER" in line
+        (tmp_path / "b/x").mkdir(parents=True, exist_ok=True)
+    assert not list((tmp_path / "b/x").iterdir())
+    told = [lra(*asked, store, "--out", "shared").stderr for store in ("a/x", "b/x", "b/x")]
+    assert [len(words.splitlines()) for words in told] == [0, 1, 0]
+    assert "'a/x'" in told[1] and "'b/x'" in told[1]
+
+
 def test_what_cannot_be_drawn_is_a_line_and_the_others_go_on(lra, tmp_path: Path) -> None:
     asked = ("show", "--length", "8", "--direction", "causal", "--impl")
     ran = lra(*asked, "longformer,identity")

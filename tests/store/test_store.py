@@ -70,6 +70,17 @@ def test_a_saved_record_comes_back_equal(store: Store) -> None:
     assert store.load(record(1).id) is None
 
 
+def test_what_a_cluster_run_left_long_ago_is_swept(tmp_path: Path) -> None:
+    names = (f".cluster-{'a' * 32}", f".cluster-{'b' * 32}", ".cluster-mine")
+    for name, days in zip(names, (8, 6, 8), strict=True):
+        (tmp_path / name).touch()
+        long_ago = time.time() - days * 24 * 3600
+        os.utime(tmp_path / name, (long_ago, long_ago))
+    with Store(tmp_path).writing():
+        left = {file.name for file in tmp_path.glob(".cluster-*")}
+    assert left == set(names[1:])
+
+
 def test_records_come_in_the_order_of_their_names(store: Store) -> None:
     for replicate in range(5):
         store.save(record(replicate))
