@@ -17,6 +17,7 @@ from lra.core.cells import (
     ShowCell,
     VerifyCell,
 )
+from lra.core.escape import escape_controls
 from lra.core.records import Record
 from lra.report.analysis import Analysis
 from lra.report.load.kept import Origin
@@ -85,7 +86,7 @@ def present(found: Sequence[Ended]) -> Section:
     rows = []
     for (origin, label, _, setting, *texts), cells in alike.items():
         asked = ", ".join(part for part in (_asked(cells[0], _lengths(cells)), setting) if part)
-        values = tuple(Value(text or NO_VALUE) for text in (asked, *texts))
+        values = tuple(Value(escape_controls(text) or NO_VALUE) for text in (asked, *texts))
         rows.append(Row(label, values, origin="reference" if origin == "reference" else "run"))
     table = Table(
         id="not-ok",
