@@ -27,3 +27,14 @@ def own_timing_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         # A whole path leaves /tmp and TMPDIR out.
         patch.setattr(timing_lock, "_NAME", str(tmp_path_factory.mktemp("timing") / "lock"))
         yield
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """For tensors that are too small for more, and for sums that are to be the same."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

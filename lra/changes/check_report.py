@@ -1,4 +1,4 @@
-"""What a check found: in sentences, as Markdown for a pull request, as JUnit for a CI server."""
+"""A check in sentences, as Markdown for a pull request, and as JUnit for a CI server."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from xml.etree import ElementTree
 import msgspec
 
 from lra.core.escape import escape_controls
-from lra.report.table import Cell, Row, Table, escape, markdown
+from lra.report.model import Row, Table, Value
 from lra.report.words import count
+from lra.report.write.markdown import escape, rows_markdown
 from lra.verdict.baseline import Judgement, Outcome
 
 SHOWN: tuple[Outcome, ...] = ("regression", "inconclusive", "improvement", "new")
-"""Outcomes that a person is told of, the worst first."""
-_TITLES: dict[Outcome, str] = {
-    "regression": "Regressions",
-    "inconclusive": "Inconclusive",
-    "improvement": "Better than before: verify that the work was done",
-    "new": "New: nothing to hold it against",
+"""Outcomes that are listed, the worst first."""
+_TITLES: dict[Outcome, tuple[str, str]] = {
+    "regression": ("Regressions", "regression"),
+    "inconclusive": ("Inconclusive", "inconclusive figure"),
+    "improvement": (
+        "Better than before: verify that the work was done",
+        "unexpected improvement",
+    ),
+    "new": ("New: nothing to hold it against", "new figure"),
 }
-_ONE: dict[Outcome, str] = {
-    "regression": "regression",
-    "inconclusive": "inconclusive figure",
-    "improvement": "unexpected improvement",
-    "new": "new figure",
-}
+"""Heading of a table of them, and the word for one."""
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -49,25 +48,21 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def sentences(checked: Checked) -> list[str]:
-    """Return what to read first: what failed and the first of it, then how much was looked at."""
+    """Return the verdict with the first of what failed, then how much was looked at."""
     tally = Counter(one.outcome for one in checked.judged)
     mechanisms = {one.mechanism for one in checked.judged if one.mechanism}
     worst = next((checked.of(o)[0] for o in SHOWN if checked.of(o)), None)
     found = "nothing differs from the baseline" if checked.judged else "nothing to report"
     if worst is not None:
-        parts = ", ".join(count(tally[o], _ONE[o]) for o in SHOWN if tally[o])
+        parts = ", ".join(count(tally[o], _TITLES[o][1]) for o in SHOWN if tally[o])
         found = f"{parts}; first: {line(worst)}"
     verdict = "passed" if checked.passed else "failed" if tally["regression"] else "inconclusive"
     if checked.stopped:
         found = f"{escape_controls(checked.stopped)}; until then {found}"
         verdict = "failed and stopped" if tally["regression"] else "stopped"
-    told = [f"check {verdict}: {found}"]
-    if mechanisms:
-        told.append(
-            f"{count(len(checked.judged), 'figure')} of {count(len(mechanisms), 'mechanism')}, "
-            f"{tally['held']} held"
-        )
-    return [*told, *checked.notes]
+    figures = count(len(checked.judged), "figure")
+    looked = f"{figures} of {count(len(mechanisms), 'mechanism')}, {tally['held']} held"
+    return [f"check {verdict}: {found}", *([looked] if mechanisms else []), *checked.notes]
 
 
 def line(one: Judgement) -> str:
@@ -84,8 +79,8 @@ def summary(checked: Checked) -> str:
         found = checked.of(outcome)
         if not found:
             continue
-        table = markdown(_table(outcome, found))
-        title = f"{_TITLES[outcome]} ({len(found)})"
+        table = rows_markdown(_table(outcome, found))
+        title = f"{_TITLES[outcome][0]} ({len(found)})"
         folded = f"<details>\n<summary>{title}</summary>\n\n{table}\n\n</details>"
         parts.append(f"### {title}\n\n{table}" if outcome == "regression" else folded)
     return "\n\n".join(parts) + "\n"
@@ -98,62 +93,53 @@ def junit(checked: Checked) -> str:
     error.
     """
     root = ElementTree.Element("testsuites", name="lra check")
-    mechanisms = list(dict.fromkeys(one.mechanism for one in checked.judged))
-    for name in mechanisms:
+    for name in dict.fromkeys(one.mechanism for one in checked.judged):
         own = [one for one in checked.judged if one.mechanism == name]
-        suite = _suite(root, name or "all", own)
+        tally = Counter(one.outcome for one in own)
+        suite = _child(
+            root,
+            "testsuite",
+            name=name or "all",
+            tests=str(len(own)),
+            failures=str(tally["regression"]),
+            skipped=str(tally["inconclusive"] + tally["new"]),
+        )
         for one in own:
-            where = {
-                "classname": escape_controls(name or "all"),
-                "name": escape_controls(f"{one.cell} {one.figure}".strip()),
-            }
-            case = ElementTree.SubElement(suite, "testcase", where)
-            if one.outcome == "regression":
-                ElementTree.SubElement(
-                    case, "failure", message=escape_controls(one.why or one.outcome)
-                )
-            elif one.outcome in ("inconclusive", "new"):
-                ElementTree.SubElement(
-                    case, "skipped", message=escape_controls(f"{one.outcome}: {one.why}")
-                )
-            elif one.outcome == "improvement":
-                ElementTree.SubElement(case, "system-out").text = escape_controls(
-                    f"improvement: {one.why}"
-                )
+            where = f"{one.cell} {one.figure}".strip()
+            _end(_child(suite, "testcase", classname=name or "all", name=where), one)
     if checked.stopped:
-        suite = ElementTree.SubElement(root, "testsuite", name="check", tests="1", errors="1")
-        case = ElementTree.SubElement(suite, "testcase", classname="check", name="came to its end")
-        ElementTree.SubElement(case, "error", message=escape_controls(checked.stopped))
+        suite = _child(root, "testsuite", name="check", tests="1", errors="1")
+        case = _child(suite, "testcase", classname="check", name="came to its end")
+        _child(case, "error", message=checked.stopped)
     ElementTree.indent(root)
     written: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
     return written.decode() + "\n"
 
 
-def _suite(root: ElementTree.Element, name: str, own: Sequence[Judgement]) -> ElementTree.Element:
-    tally = Counter(one.outcome for one in own)
-    return ElementTree.SubElement(
-        root,
-        "testsuite",
-        name=escape_controls(name),
-        tests=str(len(own)),
-        failures=str(tally["regression"]),
-        skipped=str(tally["inconclusive"] + tally["new"]),
-    )
+def _end(case: ElementTree.Element, one: Judgement) -> None:
+    """Add the outcome to a case."""
+    if one.outcome == "regression":
+        _child(case, "failure", message=one.why or one.outcome)
+    elif one.outcome in ("inconclusive", "new"):
+        _child(case, "skipped", message=f"{one.outcome}: {one.why}")
+    elif one.outcome == "improvement":
+        _child(case, "system-out").text = escape_controls(f"improvement: {one.why}")
+
+
+def _child(parent: ElementTree.Element, tag: str, **attributes: str) -> ElementTree.Element:
+    escaped = {name: escape_controls(text) for name, text in attributes.items()}
+    return ElementTree.SubElement(parent, tag, escaped)
 
 
 def _table(outcome: Outcome, found: Sequence[Judgement]) -> Table:
+    texts = ((one.mechanism or "all", one.cell, one.figure, one.why) for one in found)
+    escaped = [list(map(escape_controls, own)) for own in texts]
     return Table(
         id=f"check-{outcome}",
-        title=_TITLES[outcome],
+        title=_TITLES[outcome][0],
         caption="",
         corner="mechanism",
         columns=("cell", "figure", "why"),
-        rows=tuple(
-            Row(
-                escape_controls(one.mechanism or "all"),
-                tuple(Cell(escape_controls(text)) for text in (one.cell, one.figure, one.why)),
-            )
-            for one in found
-        ),
+        rows=tuple(Row(own[0], tuple(map(Value, own[1:]))) for own in escaped),
         numeric=False,
     )

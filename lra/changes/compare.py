@@ -1,140 +1,77 @@
-"""What changed between two stores, or differs between two mechanisms of one, cell by cell."""
+"""Changes between two stores, or differences of two mechanisms of one, cell by cell."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean, median
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from lra.changes.counterparts import ASKED, CONDITIONS, Key, key, paired, whereabouts
+from lra.changes.measurements import (
+    ASKED,
+    CONDITIONS,
+    Ending,
+    Key,
+    Measurement,
+    Quantity,
+    measurements,
+)
 from lra.core.escape import escape_controls
-from lra.report.entries import Busy, Entry
-from lra.report.versions import apart, is_earlier, named
-from lra.report.words import (
-    STATUS,
-    TIMES,
-    Unit,
-    between,
-    figures,
-    is_failure,
-    listing,
-    percent,
-    quantity,
-)
-from lra.verdict.change import (
-    Change,
-    Verdict,
-    compare_accuracies,
-    compare_bits,
-    compare_counts,
-    compare_times,
-)
-from lra.verdict.repeatability import ControlledCost
+from lra.report.load.select import Evidence
+from lra.report.load.versions import apart, is_earlier
+from lra.verdict.change import Change, Verdict
 
-Judge = Callable[[Mapping[int, float], Mapping[int, float]], Change | None]
-
-
-Controls = Mapping[str, tuple[float, float]]
-"""Times of the control before and after a timing, by its record."""
-
-
-class Quantity(msgspec.Struct, frozen=True):
-    """Something that is compared."""
-
-    name: str
-    judge: Judge
-    worse: str
-    better: str
-    controlled: bool = False
-    """Whether a figure is taken over the control of its process: a time, which a slow spell of the
-    machine and a busy one change."""
-    by_seed: bool = False
-    """Whether it is of trainings, of which seeds are paired."""
-
-
-QUANTITIES: dict[str, Quantity] = {
-    "latency": Quantity("time", compare_times, "slower", "faster", controlled=True),
-    "prefill": Quantity("prefill", compare_times, "slower", "faster", controlled=True),
-    "peak_tensor_bytes": Quantity("bytes of tensors", compare_counts, "larger", "smaller"),
-    "peak_allocated_bytes": Quantity("allocated bytes", compare_counts, "larger", "smaller"),
-    "state_bytes": Quantity("state", compare_counts, "larger", "smaller"),
-    "operations": Quantity("operations", compare_counts, "more", "fewer"),
-    "test_accuracy": Quantity(
-        "accuracy", compare_accuracies, "less accurate", "more accurate", by_seed=True
-    ),
-    "bits_per_byte": Quantity("bits per byte", compare_bits, "worse", "better", by_seed=True),
-    "output_error": Quantity("error", compare_times, "further off", "nearer"),
-}
-"""By metric. Resident size is left out: it is not the same twice."""
+WHERE = ("rules", "track", "source", "machine", "threads", "torch")
+"""Columns that a cell's name has where they vary."""
+_UNDER = tuple(name for name in CONDITIONS if name != "variant")
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One figure of one cell on two sides."""
+    """One metric of one cell on two sides."""
 
-    label: str
-    """The mechanism; empty where two are compared."""
-    cell: str
-    """What was asked: `train 4096 heads 4 x 64`."""
-    place: tuple[Any, ...]
-    """To sort by."""
-    quantity: Quantity
-    change: Change
-    before: str
-    after: str
-    why: str = ""
-    """Of what cannot be compared, and of cells of which some ended otherwise."""
-
-    @property
-    def name(self) -> str:
-        """Mechanism and cell."""
-        return f"{self.label} {self.cell}".strip()
+    before: Measurement
+    after: Measurement
+    same_mechanism: bool
+    change: Change = Change("incomparable")
+    differing: tuple[str, ...] = ()
+    """Conditions that differ, so that nothing is compared."""
+    features: tuple[str, ...] = ()
+    """Features of the measuring code that differ."""
+    lost: tuple[Ending, ...] = ()
+    """How replicates or seeds ended that had a figure before."""
+    won: tuple[Ending, ...] = ()
+    """How those ended before that have a figure now."""
+    varying: tuple[str, ...] = ()
+    """Those of `WHERE` that tell it from other cells of its kind."""
 
     @property
-    def word(self) -> str:
-        """The verdict in the quantity's own words."""
-        words = {"worse": self.quantity.worse, "better": self.quantity.better}
-        return self.why if self.ended else words.get(self.change.verdict, self.change.verdict)
+    def quantity(self) -> Quantity:
+        """The metric as it is compared."""
+        return self.after.quantity
 
     @property
-    def ended(self) -> bool:
-        """Return whether it fails on one side and not on the other."""
-        return self.change.verdict in ("worse", "better") and bool(self.why)
+    def has_ended(self) -> bool:
+        """Whether it fails on one side and not on the other."""
+        return self.change.verdict in ("worse", "better") and bool(self.lost or self.won)
 
     @property
     def size(self) -> float:
-        """How large the change is, to sort by; what ended otherwise comes first."""
-        if self.ended:
+        """Size of the change, to sort by; what ended otherwise comes first."""
+        if self.has_ended:
             return float("inf")
         if self.change.ratio is not None:
             return max(self.change.ratio, 1 / self.change.ratio)
         return 1 + abs(self.change.difference or 0.0)
 
-    @property
-    def told(self) -> str:
-        """The change with its bounds: `1.12 x (1.05 to 1.19)`, `+1.2 points`."""
-        change = self.change
-        bounds = ""
-        if change.ratio is not None:
-            if change.low is not None and change.high is not None:
-                bounds = f" ({between(change.low, change.high)})"
-            return f"{figures(change.ratio, most=3)} {TIMES}{bounds}"
-        if change.difference is not None:
-            if change.low is not None and change.high is not None:
-                bounds = f" ({100 * change.low:+.1f} to {100 * change.high:+.1f})"
-            return f"{100 * change.difference:+.1f} points{bounds}"
-        return ""
-
 
 class Changes(msgspec.Struct, frozen=True):
-    """Two sides put beside each other."""
+    """Two sides in comparison."""
 
     before: str
     """Their names."""
     after: str
     lines: tuple[Line, ...]
+    """In the order of cells."""
     only_before: int
     """Cells that the other side does not have."""
     only_after: int
@@ -146,224 +83,129 @@ class Changes(msgspec.Struct, frozen=True):
     def of(self, verdict: Verdict) -> list[Line]:
         """Return the lines with this verdict, the largest change first."""
         found = [line for line in self.lines if line.change.verdict == verdict]
-        return sorted(found, key=lambda line: (-line.size, line.label, line.place, line.cell))
+        return sorted(found, key=lambda line: -line.size)
 
 
-def between_stores(
-    before: Sequence[Entry], after: Sequence[Entry], busy: tuple[Busy, Busy], names: tuple[str, str]
-) -> Changes:
+def between_stores(before: Evidence, after: Evidence, names: tuple[str, str]) -> Changes:
     """Compare what two stores say of the same mechanisms."""
-    sides = [_side(own, bad) for own, bad in zip((before, after), busy, strict=True)]
-    return _changes(sides, names, CONDITIONS, ("mechanism",))
+    return _changes(measurements(before), measurements(after), names, same_mechanism=True)
 
 
-def between_mechanisms(entries: Sequence[Entry], busy: Busy, names: tuple[str, str]) -> Changes:
-    """Compare two mechanisms of one store: rows of its report, or all rows of a mechanism.
+def between_mechanisms(evidence: Evidence, names: tuple[str, str]) -> Changes:
+    """Compare two mechanisms of one store; a name may be a row's of its report, as it was typed.
 
-    Of a cell that a mechanism has with several settings nothing is said.
+    A cell that a mechanism has with several settings is left out.
     """
-    sides = [_side([e for e in entries if name in (e.label, e.mechanism)], busy) for name in names]
-    labels: dict[Key, set[str]] = defaultdict(set)
-    for number, side in enumerate(sides):
-        for e in side.entries:
-            labels[number, *key(e, ASKED)].add(e.label)
-    alone = [
-        msgspec.structs.replace(
-            side,
-            entries=tuple(e for e in side.entries if len(labels[n, *key(e, ASKED)]) == 1),
-        )
-        for n, side in enumerate(sides)
-    ]
-    # Without the side and the metric: a cell, not a figure.
-    several = {place[1:-1] for place, own in labels.items() if len(own) > 1}
-    conditions = {name: words for name, words in CONDITIONS.items() if name != "config"}
-    found = _changes(alone, names, conditions, ())
+    known = measurements(evidence)
+    sides: list[list[Measurement]] = []
+    several: set[Key] = set()
+    for name in names:
+        side = [one for one in known if name in (one.row.label, one.row.mechanism)]
+        variants: dict[Key, set[str]] = defaultdict(set)
+        for one in side:
+            variants[one.key(ASKED)].add(one.row.variant)
+        sides.append([one for one in side if len(variants[one.key(ASKED)]) == 1])
+        # Without the metric: a cell, not a figure.
+        several |= {asked[:-1] for asked, own in variants.items() if len(own) > 1}
+    found = _changes(sides[0], sides[1], names, same_mechanism=False)
     return msgspec.structs.replace(found, several=len(several))
 
 
-class _Side(msgspec.Struct, frozen=True):
-    entries: tuple[Entry, ...]
-    """Those of quantities that are compared."""
-    controls: Controls
-    busy: int
-
-
-def _side(entries: Sequence[Entry], busy: Busy) -> _Side:
-    found: list[Entry] = []
-    controls: dict[str, dict[str, float]] = defaultdict(dict)
-    left_out = set()
-    for e in entries:
-        if e.metric in ("control_before", "control_after") and e.value:
-            controls[e.record][e.metric] = e.value
-        if e.metric in QUANTITIES:
-            if (e.origin, e.record) in busy and QUANTITIES[e.metric].controlled:
-                left_out.add(e.record)
-            else:
-                found.append(e)
-    both = {
-        id: (own["control_before"], own["control_after"])
-        for id, own in controls.items()
-        if len(own) > 1
-    }
-    return _Side(tuple(found), both, len(left_out))
-
-
 def _changes(
-    sides: Sequence[_Side],
+    before: Sequence[Measurement],
+    after: Sequence[Measurement],
     names: tuple[str, str],
-    conditions: Mapping[str, str],
-    subject: tuple[str, ...],
+    *,
+    same_mechanism: bool,
 ) -> Changes:
-    before, after = sides
-    pairs = paired(before.entries, after.entries, (*ASKED, *subject), tuple(conditions))
-    told_apart = whereabouts(other[0] for _, other in pairs)
-    lines = []
-    for one, other in pairs:
-        last = other[0]
-        if all(e.value is None and e.status == STATUS["ok"] for e in (*one, *other)):
-            # Not measured on either side, as memory of a GPU on a CPU.
-            continue
-        change, why = _judged(one, other, (before.controls, after.controls), conditions)
-        words = (*_texts(one, other), why)
-        cell = ", ".join([cell_words(last), *told_apart(last)])
-        label = last.label if subject else ""
-        lines.append(Line(label, cell, place(last), QUANTITIES[last.metric], change, *words))
-    met = [len({_cell(pair[side][0]) for pair in pairs}) for side in (0, 1)]
+    quiet = [[one for one in side if one.values or one.endings] for side in (before, after)]
+    pairs = _paired(quiet, same_mechanism=same_mechanism)
+    lines = [
+        _judged(Line(one, other, same_mechanism))
+        for one, other in pairs
+        # Else not measured on either side, as memory of a GPU on a CPU.
+        if one.is_known or other.is_known
+    ]
+    alone = [
+        len({_cell(one) for one in side} - {_cell(pair[number]) for pair in pairs})
+        for number, side in enumerate(quiet)
+    ]
     return Changes(
         before=escape_controls(names[0]),
         after=escape_controls(names[1]),
-        lines=tuple(lines),
-        only_before=len({_cell(e) for e in before.entries}) - met[0],
-        only_after=len({_cell(e) for e in after.entries}) - met[1],
-        busy=before.busy + after.busy,
+        lines=tuple(_told_apart(lines)),
+        only_before=alone[0],
+        only_after=alone[1],
+        busy=sum(len(frozenset().union(*(m.busy for m in side))) for side in (before, after)),
     )
 
 
-def _judged(
-    before: list[Entry],
-    after: list[Entry],
-    controls: tuple[Controls, Controls],
-    conditions: Mapping[str, str],
-) -> tuple[Change, str]:
-    """Return the change, and why there is none to judge or how a side ended."""
-    versions = [side[0].measured_by for side in (before, after)]
-    features = apart(versions)
-    # Beside a version of today, hashes that an earlier protocol is in say nothing.
-    untold = (
-        {"data_hash", "protocol"} if len({is_earlier(side) for side in versions}) > 1 else set()
-    )
-    differing = [
-        words
-        for name, words in conditions.items()
-        if name not in (*untold, "measured_by") and key(before[0], [name]) != key(after[0], [name])
-    ]
-    if features:
-        differing.append(f"{conditions['measured_by']}: {named(features)}")
-    if differing:
-        return Change("incomparable"), listing(differing)
-    asked = QUANTITIES[before[0].metric]
-    sides = [_figures(own) for own in (before, after)]
-    failures = [_failures(own) for own in (before, after)]
-    lost = [failures[1][r] for r in sides[0] if r in failures[1]]
-    won = [failures[0][r] for r in sides[1] if r in failures[0]]
-    if lost and won:
-        verdict = _more(len(lost), len(won))
-        return Change(verdict), f"{_share(lost, after)} now, {_share(won, before)} no more"
-    if lost:
-        return Change("worse"), f"{_share(lost, after)} now"
-    if won:
-        return Change("better"), f"no {_share(won, before)} any more"
-    if not all(sides):
-        words = [own[0].word for side, own in zip(sides, (before, after), strict=True) if not side]
-        alike = len(words) == 2 and words[0] == words[1]
-        why = listing(list(dict.fromkeys(words)))
-        return Change("same" if alike else "incomparable"), why
-    one, other = ({r: value for r, (value, _) in side.items()} for side in sides)
-    if asked.controlled:
-        framed = [
-            {
-                r: ControlledCost(value, *own[id]).ratio
-                for r, (value, id) in side.items()
-                if id in own
-            }
-            for side, own in zip(sides, controls, strict=True)
-        ]
+def _cell(one: Measurement) -> Key:
+    """The cell that a measurement is of: on two machines there are two."""
+    return one.key((*ASKED[:-1], *CONDITIONS))
+
+
+def _paired(
+    sides: Sequence[Sequence[Measurement]], *, same_mechanism: bool
+) -> list[tuple[Measurement, Measurement]]:
+    """The measurements of one question on both sides: first those under the same conditions, then
+    those of what is left; only where each side has a single candidate."""
+    strict = (*ASKED, *(CONDITIONS if same_mechanism else _UNDER))
+    loose = (*ASKED, *(["mechanism"] if same_mechanism else []))
+    pairs, rest = [], list(sides)
+    for names in (strict, loose):
+        numbers = [Counter(one.key(names) for one in side) for side in rest]
+        met = {key for key, number in numbers[0].items() if number == numbers[1][key] == 1}
+        found = [{one.key(names): one for one in side} for side in rest]
+        pairs += [(found[0][key], found[1][key]) for key in met]
+        rest = [[one for one in side if one.key(names) not in met] for side in rest]
+    order = {id(one): place for place, one in enumerate(sides[1])}
+    return sorted(pairs, key=lambda pair: order[id(pair[1])])
+
+
+def _judged(line: Line) -> Line:
+    before, after, replace = line.before, line.after, msgspec.structs.replace
+    features = tuple(apart([before.row.measuring, after.row.measuring]))
+    if (differing := _differing(line)) or features:
+        return replace(line, differing=differing, features=features)
+    lost = tuple(one for number, one in after.failures.items() if number in before.values)
+    won = tuple(one for number, one in before.failures.items() if number in after.values)
+    if lost or won:
+        more = len(lost) - len(won)
+        # As many of both are no change that can be told.
+        verdict: Verdict = "worse" if more > 0 else "better" if more < 0 else "ambiguous"
+        return replace(line, change=Change(verdict), lost=lost, won=won)
+    one, other = before.values, after.values
+    if not (one or other):
+        endings = [{own[:2] for own in side.endings.values()} for side in (before, after)]
+        return replace(line, change=Change("same")) if endings[0] == endings[1] else line
+    if before.controlled.keys() == one.keys() and after.controlled.keys() == other.keys():
         # A spell that slows the machine is in the control, too.
-        if framed[0].keys() == one.keys() and framed[1].keys() == other.keys():
-            one, other = framed
-    found = asked.judge(one, other)
-    return (found, "") if found else (Change("incomparable"), "no replicate or seed in common")
+        one, other = before.controlled, after.controlled
+    found = line.quantity.judge(one, other) if one and other else None
+    return replace(line, change=found) if found else line
 
 
-def _figures(own: list[Entry]) -> dict[int, tuple[float, str]]:
-    """Figure and record by replicate or seed."""
-    return {_number(e): (e.value, e.record) for e in own if e.value is not None}
-
-
-def _failures(own: list[Entry]) -> dict[int, str]:
-    """How those ended that failed, by replicate or seed."""
-    return {_number(e): e.word for e in own if e.value is None and is_failure(e.word)}
-
-
-def _number(e: Entry) -> int:
-    return e.replicate if e.replicate is not None else e.seed or 0
-
-
-def _more(lost: int, won: int) -> Verdict:
-    """Which of the two there are more of; as many of both are no change that can be told."""
-    return "ambiguous" if lost == won else "worse" if lost > won else "better"
-
-
-def _share(words: Sequence[str], own: list[Entry]) -> str:
-    """`OOM`, or of how many: `2 of 3 crash (SIGKILL)`."""
-    word = Counter(words).most_common(1)[0][0]
-    return word if len(words) == len(own) else f"{len(words)} of {len(own)} {word}"
-
-
-def _texts(before: list[Entry], after: list[Entry]) -> tuple[str, str]:
-    """Both sides' figures: of the replicates or seeds that both have, as their change is."""
-    shared = _figures(before).keys() & _figures(after).keys()
-    one, other = (
-        [e for e in own if _number(e) in shared] if shared else own for own in (before, after)
+def _differing(line: Line) -> tuple[str, ...]:
+    """Names of the conditions that differ; of measuring code its features say more."""
+    ignored = {"measuring"} if line.same_mechanism else {"measuring", "variant"}
+    sides = (line.before, line.after)
+    if len({is_earlier(side.row.measuring) for side in sides}) > 1:
+        # Beside a version of today, hashes that an earlier protocol is in say nothing.
+        ignored |= {"data", "protocol"}
+    return tuple(
+        name
+        for name in CONDITIONS
+        if name not in ignored and sides[0].key([name]) != sides[1].key([name])
     )
-    return _text(one), _text(other)
 
 
-def _text(own: list[Entry]) -> str:
-    """The middle of a side's figures in its unit, or how it ended."""
-    values = [e.value for e in own if e.value is not None]
-    if not values:
-        return own[0].word
-    unit = own[0].unit
-    if unit == "share":
-        return f"{percent(fmean(values))} %"
-    if unit in ("s", "B"):
-        return quantity(median(values), cast(Unit, unit))
-    return f"{median(values):,.0f}" if own[0].metric == "operations" else figures(median(values))
-
-
-def _cell(e: Entry) -> tuple[Any, ...]:
-    """What was asked and under which conditions: on two machines it is two cells."""
-    return key(e, (*ASKED[:-1], *CONDITIONS, "mechanism"))
-
-
-def place(e: Entry) -> tuple[Any, ...]:
-    """Return what to sort cells by."""
-    return e.kind, e.scale, e.task, e.level, e.mode, e.length
-
-
-def cell_words(e: Entry) -> str:
-    """Return what was asked, in as few words as tell cells of most stores apart."""
-    if e.kind == "quality":
-        return f"{e.task}, scale {e.scale}"
-    parts = [e.mode or "error", str(e.length)]
-    parts += [f"on {e.device}"] if e.device == "cuda" else []
-    parts += [f"scale {e.scale}"] if e.scale != "mini" else []
-    parts += [f"{e.level} {e.task}".strip()] if e.level not in ("", "layer") else []
-    parts += [e.direction] if e.direction == "causal" and e.mode != "decode" else []
-    parts += [f"batch {e.batch}"] if e.batch not in (None, 1) else []
-    parts += [f"heads {e.heads} x {e.head_width}"]
-    parts += [e.dtype] if e.dtype != "float32" else []
-    parts += [e.execution] if e.execution not in ("", "eager") else []
-    parts += [f"inputs {TIMES} {e.input_scale:g}"] if e.input_scale is not None else []
-    return " ".join(parts)
+def _told_apart(lines: Sequence[Line]) -> Iterator[Line]:
+    """The lines with the columns that tell cells of their kind apart."""
+    found: dict[str, set[Key]] = defaultdict(set)
+    for line in lines:
+        found[line.after.row.kind].add(line.after.key(WHERE))
+    for line in lines:
+        columns = zip(WHERE, zip(*found[line.after.row.kind], strict=True), strict=True)
+        varying = tuple(name for name, own in columns if len(set(own)) > 1)
+        yield msgspec.structs.replace(line, varying=varying)

@@ -1,17 +1,20 @@
-"""Many nights as a value: the series of every cell, and what of them is to be told."""
+"""Many nights as a value: the series of every cell, and which of their steps matter."""
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
+from pathlib import Path
 
 import msgspec
 
-from lra.changes.series import Series, failing_is_told
+from lra.changes.nights import SERIES, Night, nights
+from lra.changes.series import RECENT, Series, series_of
 from lra.verdict.change import Verdict
 from lra.verdict.steps import SHORTEST_LEVEL, Step
 
 
-class Told(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True):
     """A step of one series, or a cell that fails where it had a figure."""
 
     series: Series
@@ -21,51 +24,46 @@ class Told(msgspec.Struct, frozen=True):
     recent: bool = False
     """First told within the last `RECENT` nights."""
 
-    @property
-    def changed(self) -> Step:
-        """The step; not to be asked of a cell that fails."""
-        assert self.step is not None
-        return self.step
-
 
 class History(msgspec.Struct, frozen=True, dict=True):
-    """What the nights say."""
+    """Series over the nights of a folder."""
 
-    nights: tuple[str, ...]
-    """Names: dates, with the time where a date has several."""
+    nights: tuple[Night, ...]
+    unread: dict[str, str]
+    """Sub-folders that are no night, and why."""
     series: tuple[Series, ...]
-    notes: tuple[str, ...]
-    """What is missing or could not be read, in words."""
+    eras: tuple[tuple[str, ...], ...]
+    """Of each figure that has several series the conditions that differ."""
 
     @cached_property
-    def told(self) -> tuple[Told, ...]:
-        """Every step and cell that fails, the newest first, then the largest."""
-        found = [
-            Told(one, one.verdict(step), step, step in one.recent)
-            for one in self.series
-            for step in one.course.steps
-        ]
+    def dates(self) -> list[str]:
+        """The nights as dates, with the time where a date has several."""
+        started = [night.started for night in self.nights]
+        days = Counter(one[:10] for one in started)
+        return [one[:10] if days[one[:10]] == 1 else one[:16].replace("T", " ") for one in started]
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """Cells that fail, then every step, the newest first, then the largest."""
+        steps = [(step, one) for one in self.series for step in one.course.steps]
+        steps.sort(key=lambda found: (-found[0].at, -found[0].size))
+        # In so many nights it is told, and after more it is old.
+        told = range(SHORTEST_LEVEL, SHORTEST_LEVEL + RECENT)
+        found = [Event(one, "worse", None, True) for one in self._failing if one.failing in told]
+        found += [Event(one, one.verdict(step), step, step in one.recent) for step, one in steps]
         # Of the seeds that both levels have: another number of them may be all that changed.
-        found = [one for one in found if one.verdict != "same"]
-        ordered = sorted(found, key=lambda one: (-one.changed.at, -one.changed.size))
-        failing = [Told(one, "worse", None, True) for one in self._failing if failing_is_told(one)]
-        return (*failing, *ordered)
+        return tuple(one for one in found if one.verdict != "same")
 
     @property
-    def conclusive(self) -> bool:
+    def is_conclusive(self) -> bool:
         """Whether a series that goes on has as many nights as a step takes."""
-        nights = [sum(lv.nights for lv in one.course.levels) for one in self.series if one.current]
-        return max(nights, default=0) >= 2 * SHORTEST_LEVEL
+        found = [sum(lv.nights for lv in one.course.levels) for one in self.series if one.current]
+        return max(found, default=0) >= 2 * SHORTEST_LEVEL
 
-    @property
-    def worse(self) -> list[Told]:
-        """What became worse, first told within the last `RECENT` nights: a reason to fail."""
-        return [one for one in self.told if one.verdict == "worse" and one.recent]
-
-    @property
-    def better(self) -> list[Told]:
-        """What became better, told as lately."""
-        return [one for one in self.told if one.verdict == "better" and one.recent]
+    def news(self, verdict: Verdict) -> list[Event]:
+        """Return what was first told within the last `RECENT` nights and has this verdict: a reason
+        to fail where it is worse."""
+        return [one for one in self.events if one.verdict == verdict and one.recent]
 
     @property
     def _failing(self) -> list[Series]:
@@ -73,7 +71,8 @@ class History(msgspec.Struct, frozen=True, dict=True):
         first: dict[object, Series] = {}
         for one in self.series:
             if one.failing:
-                first.setdefault((one.last.label, one.last.cell), one)
+                cell = [name for name in SERIES if name != "metric"]
+                first.setdefault(one.last.measurement.key(cell), one)
         return list(first.values())
 
     @property
@@ -83,3 +82,14 @@ class History(msgspec.Struct, frozen=True, dict=True):
             one for one in self.series if one.current and one.course.outliers and not one.failing
         ]
         return [one for one in self._failing if one.failing < SHORTEST_LEVEL] + off
+
+
+def read(folder: Path) -> History:
+    """Return the history of the stores in a folder, one per night.
+
+    They are ordered by when their records began, whatever the folders are called. Raises
+    `UsageError` where there is none.
+    """
+    found, unread = nights(folder)
+    series, eras = series_of(found)
+    return History(tuple(found), unread, tuple(series), tuple(eras))

@@ -1,4 +1,4 @@
-"""What became of every cell over many nights: steps for the worse and for the better, first of all.
+"""A history in sentences and a table: steps for the worse and for the better first.
 
 Nothing is run: the nights are stores in one folder. A pull request's gate cannot see a cell that
 becomes 1 % slower every week; over the nights it can be told.
@@ -6,262 +6,245 @@ becomes 1 % slower every week; over the nights it can be told.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from pathlib import Path
+from datetime import date, timedelta
+from itertools import pairwise
 
 from lra.changes.check_report import Checked
-from lra.changes.counterparts import Key
-from lra.changes.history import History, Told
-from lra.changes.nights import days_missing, nights
-from lra.changes.series import RECENT, Series, series_of
-from lra.report.table import Cell, Row, Section, Table
-from lra.report.words import count, is_failure, listing
+from lra.changes.history import Event, History
+from lra.changes.measurements import CONDITIONS, Key
+from lra.changes.nights import Point
+from lra.changes.series import RECENT, Series
+from lra.changes.words import cell_words, ending_words
+from lra.report.model import Row, Table, Value
+from lra.report.words import TIMES, count, figures, listing, listing_of, percent, quantity, span
 from lra.verdict.baseline import Judgement, Outcome
-from lra.verdict.change import ACCURACY_MARGIN, BITS_MARGIN, COUNT_MARGIN, TIME_MARGIN
+from lra.verdict.change import Verdict
 from lra.verdict.steps import SHORTEST_LEVEL, Step
 
 _SHOWN = 5
 """Steps in the first sentence; the table has all."""
 _TOGETHER = 4
 """So many timed cells, and half of all, that change on one night have something in common."""
-_PLAIN = ("time", "accuracy")
-"""Quantities that slower and less accurate need not name."""
-_COLUMNS = ("figure", "step", "when", "before", "after", "commits", "verdict")
-_RULES = (
-    "Times are the night's median over replicates, relative to their control. The course is fitted "
-    f"as constant levels (medians) of at least {SHORTEST_LEVEL} nights, with a penalty per step.",
-    f"Steps of up to {100 * TIME_MARGIN:g} % of a time, {100 * COUNT_MARGIN:g} % of a count, "
-    f"{100 * ACCURACY_MARGIN:g} points of an accuracy and {100 * BITS_MARGIN:g} % of bits per byte "
-    "are too small to matter.",
-    "When: the first night of the new level; in brackets, the nights nearly as likely. Commits are "
-    "those of the last night surely before and the first surely after; version changed says "
-    "whether the mechanism's did. A training of one seed is ambiguous.",
-    "Another machine class, version of torch, configuration, data or measuring code begins another "
-    "series.",
-)
-
-
-def read(folder: Path) -> History:
-    """Return the history of the stores in a folder, one per night.
-
-    They are ordered by when their records began, whatever the folders are called. Raises
-    `UsageError` where there is none.
-    """
-    found, unread = nights(folder)
-    days = Counter(night.started[:10] for night in found)
-    series, eras = series_of(found)
-    names = tuple(
-        night.started[:10]
-        if days[night.started[:10]] == 1
-        else night.started[:16].replace("T", " ")
-        for night in found
-    )
-    notes = [f"No night in {name}: {reason}." for name, reason in unread.items()]
-    notes += [
-        f"Of the night {night.name} {count(len(night.left_out), 'record')} left out: "
-        f"{night.left_out[0]}{'; ...' if len(night.left_out) > 1 else ''}."
-        for night in found
-        if night.left_out
-    ]
-    if missing := days_missing(sorted(days)):
-        notes.append(f"No night of {listing(missing)}.")
-    notes += [*_left_out(series), *_absent(series, names)]
-    for words, number in sorted(Counter(eras).items()):
-        notes.append(f"{count(number, 'figure')} with several series: {words}.")
-    return History(names, tuple(series), tuple(notes))
-
-
-def _left_out(series: Sequence[Series]) -> list[str]:
-    """Figures that there are and are not used, as timings of a busy machine."""
-    words = Counter(
-        point.word for one in series for point in one.points if point and point.value is None
-    )
-    return [
-        f"{count(number, 'figure')} of a night left out: {word}."
-        for word, number in sorted(words.items())
-        if not is_failure(word)
-    ]
-
-
-def _absent(series: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """Figures that nights lack, whatever their conditions, and those that have ended."""
-    present: dict[Key, set[int]] = defaultdict(set)
-    called = {}
-    for one in series:
-        called[one.last.series] = f"{one.name} {one.quantity.name}"
-        present[one.last.series] |= {n for n, p in enumerate(one.points) if p is not None}
-    lacking, ended = {}, []
-    for cell, own in present.items():
-        goes_on = max(own) >= len(names) - RECENT
-        absent = sorted(set(range(min(own), len(names) if goes_on else max(own))) - own)
-        if absent:
-            lacking[cell] = listing([names[n] for n in absent[:_SHOWN]])
-            lacking[cell] += " and other nights" if len(absent) > _SHOWN else ""
-        if not goes_on:
-            ended.append(f"{called[cell]} ({names[max(own)]})")
-    told = [
-        f"{count(sum(nights == own for own in lacking.values()), 'figure')} missing in {nights}, "
-        f"as {next(called[cell] for cell, own in lacking.items() if own == nights)}."
-        for nights in dict.fromkeys(lacking.values())
-    ]
-    more = " and others" if len(ended) > _SHOWN else ""
-    return told + ([f"Ended: {listing(ended[:_SHOWN])}{more}."] if ended else [])
 
 
 def sentences(history: History) -> list[str]:
-    """Return what to read first, then what is not yet told, older, or missing."""
-    told = [one for one in history.told if one.recent and one.verdict in ("worse", "better")]
-    told.sort(key=lambda one: one.verdict == "better")
+    """Return the news first, then what is uncertain, older, or missing."""
+    news = [*history.news("worse"), *history.news("better")]
     place = f"{count(len(history.nights), 'night')}, {count(len(history.series), 'figure')}"
-    if told:
-        more = f"; {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
-        steps = "; ".join(_words(one, history) for one in told[:_SHOWN])
-        first = [f"{count(len(told), 'step')}: {steps}{more}."]
-    elif not history.conclusive:
-        first = [
-            f"No step can be told: it takes {2 * SHORTEST_LEVEL} nights of one series ({place})."
-        ]
+    if news:
+        steps = _first([_event_words(one, history) for one in news])
+        first = f"{count(len(news), 'step')}: {steps}."
+    elif history.is_conclusive:
+        first = f"No step first told within the last {RECENT} nights ({place})."
     else:
-        first = [f"No step first told within the last {RECENT} nights ({place})."]
-    return [*first, *_in_common(history), *_rest(history), *history.notes]
+        first = (
+            f"No step can be told: it takes {2 * SHORTEST_LEVEL} nights of one series ({place})."
+        )
+    return [first, *_in_common(history), *_rest(history), *notes(history)]
 
 
-def section(history: History) -> Section:
-    """Return the history as a section of a report: the sentences, the rules, all steps."""
-    rows = tuple(_row(one, history) for one in history.told)
-    table = Table(
+def steps_table(history: History) -> Table:
+    """Return all steps as a table."""
+    return Table(
         id="history",
         title="Steps over the nights",
-        caption=f"{count(len(history.nights), 'night')} since {history.nights[0]}, newest first.",
+        caption="",
         corner="cell",
-        columns=_COLUMNS,
-        rows=rows,
+        columns=("figure", "step", "when", "before", "after", "commits", "verdict"),
+        rows=tuple(_row(one, history) for one in history.events),
         numeric=False,
     )
-    return Section("history", "History", (*sentences(history), *_RULES), (table,) if rows else ())
 
 
 def checked(history: History) -> Checked:
-    """Return what a check says of the nights: a regression for each figure that lately became
-    worse; inconclusive where the nights are too few for any step."""
-    outcomes: list[tuple[Sequence[Told], Outcome]] = [
-        (history.worse, "regression"),
-        (history.better, "improvement"),
-    ]
-    held = [
-        Judgement(one.series.last.label, one.series.last.cell, one.series.quantity.name, outcome,
-             _words(one, history))
-        for told, outcome in outcomes
-        for one in told
+    """Return the nights as a check: a regression for each figure that lately became worse;
+    inconclusive where the nights are too few for any step."""
+    outcomes: dict[Verdict, Outcome] = {"worse": "regression", "better": "improvement"}
+    judged = [
+        Judgement(one.series.last.row.label, cell_words(one.series.last.measurement),
+             one.series.quantity.name, outcome, _event_words(one, history))
+        for verdict, outcome in outcomes.items()
+        for one in history.news(verdict)
     ]  # fmt: skip
-    if not history.conclusive:
-        held.append(Judgement("", "", "history", "inconclusive", sentences(history)[0]))
-    return Checked(tuple(held), tuple(sentences(history)))
+    if not history.is_conclusive:
+        judged.append(Judgement("", "", "history", "inconclusive", sentences(history)[0]))
+    return Checked(tuple(judged), tuple(sentences(history)))
 
 
-def _words(one: Told, history: History) -> str:
+def _name(series: Series) -> str:
+    """Mechanism and cell."""
+    return f"{series.last.row.label} {cell_words(series.last.measurement)}".strip()
+
+
+def _event_words(one: Event, history: History) -> str:
     """`linear train 2048 is 12 % slower since 2026-11-03 (commit abc1234)`."""
     series = one.series
     if one.step is None:
-        since = history.nights[_failing_since(series)]
-        return f"{series.name}: {series.last.word} since {since}"
-    name = series.quantity.name
-    size = f"{' is' if name in _PLAIN else f': {name}'} {series.size(one.step.difference)}"
-    when, why = _when(one.step, history), _why(series, one.step)
-    return f"{series.name}{size} since {when}{f' ({why})' if why else ''}"
+        since = history.dates[series.failing_since]
+        return f"{_name(series)}: {_failure(series.last)} since {since}"
+    # Slower and less accurate need no name.
+    plain = series.last.row.metric in ("latency", "test_accuracy")
+    name = " is" if plain else f": {series.quantity.name}"
+    size, when = _size(series, one.step.difference), _when(one.step, history)
+    return f"{_name(series)}{name} {size} since {when} ({_cause(series, one.step)})"
 
 
-def _failing_since(series: Series) -> int:
-    there = [n for n, point in enumerate(series.points) if point is not None]
-    return there[-series.failing]
+def _failure(point: Point) -> str:
+    """How a cell ended, and how many of its seeds where others did not."""
+    word, own = ending_words(point.endings), point.measurement
+    asked = len(own.values) + len(own.endings)
+    return word if point.value is None else f"{word} of {len(point.endings)} of {asked} seeds"
+
+
+def _level(series: Series, level: float) -> str:
+    """A level in its unit, times over the control: `3.1 x control`."""
+    if series.quantity.is_share:
+        return f"{percent(level)} %"
+    value = math.exp(level)
+    if series.quantity.controlled:
+        return f"{figures(value)} {TIMES} control"
+    return quantity(value, "B") if series.last.row.unit == "B" else figures(value)
+
+
+def _size(series: Series, difference: float) -> str:
+    """A difference of levels: `12 % slower`, `3.1 points less accurate`."""
+    own = series.quantity
+    word = own.worse if (difference > 0) != series.quantity.is_share else own.better
+    if series.quantity.is_share:
+        return f"{abs(100 * difference):.1f} points {word}"
+    share = abs(math.expm1(difference))
+    if share < 1:
+        return f"{figures(100 * share, most=2)} % {word}"
+    return f"{figures(1 + share)} {TIMES} as {'slow' if own.controlled else 'large'}"
 
 
 def _when(step: Step, history: History) -> str:
-    nights = history.nights
-    if step.earliest == step.latest:
-        return nights[step.at]
-    return f"{nights[step.at]} ({nights[step.earliest]} to {nights[step.latest]})"
+    at, earliest, latest = (history.dates[n] for n in (step.at, step.earliest, step.latest))
+    return at if earliest == latest else f"{at} ({earliest} to {latest})"
 
 
-def _why(series: Series, step: Step) -> str:
-    """What of the mechanism changed in the nights between which a step lies."""
+def _cause(series: Series, step: Step) -> str:
+    """Commits with another version of the mechanism in the nights between which a step lies."""
     changed = series.changed_at(step)
+    commits = list(dict.fromkeys(point.commit or "unknown" for point in changed))
     if not changed:
         return "its version did not change"
-    commits = list(dict.fromkeys(point.commit or "unknown" for point in changed))
     return f"commit{'s' * (len(commits) > 1)} {listing(commits)}"
 
 
 def _in_common(history: History) -> list[str]:
     """Many cells that change at once have the machine in common, or their control."""
-    timed = [one for one in history.series if one.quantity.controlled]
-    steps = [
-        one for one in history.told if one.step and one.recent and one.series.quantity.controlled
+    timed = sum(one.quantity.controlled for one in history.series)
+    nights = Counter(
+        (one.step.at, one.verdict)
+        for one in history.events
+        if one.step and one.recent and one.series.quantity.controlled
+    )
+    return [
+        f"{number} of {timed} times are {verdict} since one night, {history.dates[night]}: look "
+        "at the machine and the control first."
+        for (night, verdict), number in sorted(nights.items())
+        if number >= max(_TOGETHER, timed / 2)
     ]
-    told = []
-    nights = Counter((one.changed.at, one.verdict) for one in steps)
-    for (night, verdict), number in sorted(nights.items()):
-        if number >= max(_TOGETHER, len(timed) / 2):
-            told.append(
-                f"{number} of {len(timed)} times are {verdict} since one night, "
-                f"{history.nights[night]}: look at the machine and the control first."
-            )
-    return told
 
 
 def _rest(history: History) -> list[str]:
-    told = []
-    if ambiguous := [one for one in history.told if one.recent and one.verdict == "ambiguous"]:
-        names = listing([one.series.name for one in ambiguous[:_SHOWN]])
-        told.append(
-            f"Changed, and with these seeds not told from luck: {names}"
-            f"{' and others' if len(ambiguous) > _SHOWN else ''}."
-        )
-    if history.outliers:
-        parts = [_off(one) for one in history.outliers[:_SHOWN]]
-        more = f"; {len(history.outliers) - _SHOWN} more" * (len(history.outliers) > _SHOWN)
-        told.append(f"Not yet certain: {'; '.join(parts)}{more}.")
-    old = sum(not one.recent for one in history.told)
-    told += [f"{count(old, 'older step')} in the table."] if old else []
-    return told
+    found = []
+    if unclear := [_name(one.series) for one in history.news("ambiguous")]:
+        found.append(f"Changed, and with these seeds not told from luck: {_first(unclear)}.")
+    if off := [_off(one) for one in history.outliers]:
+        found.append(f"Not yet certain: {_first(off)}.")
+    old = sum(not one.recent for one in history.events)
+    return found + ([f"{count(old, 'older step')} in the table."] if old else [])
 
 
 def _off(series: Series) -> str:
     """How the last nights of a series lie off its level."""
+    nights = count(series.failing or series.course.outliers, "night")
     if series.failing:
-        return f"{series.name}: {series.last.word} in {count(series.failing, 'night')}"
-    nights = count(series.course.outliers, "night")
-    return f"{series.name}, {series.quantity.name} off its level in {nights}"
+        return f"{_name(series)}: {_failure(series.last)} in {nights}"
+    return f"{_name(series)}, {series.quantity.name} off its level in {nights}"
 
 
-def _row(one: Told, history: History) -> Row:
+def _first(parts: Sequence[str]) -> str:
+    """The first of several parts, and how many are left."""
+    more = [f"{len(parts) - _SHOWN} more"] if len(parts) > _SHOWN else []
+    return "; ".join([*parts[:_SHOWN], *more])
+
+
+def notes(history: History) -> list[str]:
+    """Return what is missing or could not be read."""
+    found = [f"No night in {name}: {reason}." for name, reason in history.unread.items()]
+    found += [
+        f"Of the night {one.name} {count(len(one.left_out), 'record')} left out: "
+        f"{one.left_out[0]}{'; ...' if len(one.left_out) > 1 else ''}."
+        for one in history.nights
+        if one.left_out
+    ]
+    if missing := _days_missing(sorted({night.started[:10] for night in history.nights})):
+        found.append(f"No night of {listing(missing)}.")
+    unused = Counter(p.left_out for one in history.series for p in one.points if p and p.left_out)
+    found += [
+        f"{count(number, 'figure')} of a night left out: {why}."
+        for why, number in sorted(unused.items())
+    ]
+    return [
+        *found,
+        *_absent(history),
+        *(
+            f"{count(number, 'figure')} with several series: "
+            f"{listing([CONDITIONS[name] for name in names])}."
+            for names, number in sorted(Counter(history.eras).items())
+        ),
+    ]
+
+
+def _days_missing(days: Sequence[str]) -> list[str]:
+    """The days without a night between the first and the last of these, as spans."""
+    found = []
+    for one, other in pairwise(map(date.fromisoformat, days)):
+        first, last = one + timedelta(days=1), other - timedelta(days=1)
+        if first <= last:
+            found.append(span([f"{first}", f"{last}"]))
+    return found
+
+
+def _absent(history: History) -> list[str]:
+    """Figures that nights lack, whatever their conditions, and those that have ended."""
+    present: dict[Key, set[int]] = defaultdict(set)
+    names, dates = {}, history.dates
+    for one in history.series:
+        names[one.key] = f"{_name(one)} {one.quantity.name}"
+        present[one.key] |= {n for n, p in enumerate(one.points) if p is not None}
+    lacking: dict[str, list[Key]] = defaultdict(list)
+    ended = []
+    for key, own in present.items():
+        goes_on = max(own) >= len(dates) - RECENT
+        end = len(dates) if goes_on else max(own)
+        if absent := [dates[n] for n in range(min(own), end) if n not in own]:
+            lacking[listing_of(absent, _SHOWN)].append(key)
+        if not goes_on:
+            ended.append(f"{names[key]} ({dates[max(own)]})")
+    found = [
+        f"{count(len(keys), 'figure')} missing in {nights}, as {names[keys[0]]}."
+        for nights, keys in lacking.items()
+    ]
+    return found + ([f"Ended: {_first(ended)}."] if ended else [])
+
+
+def _row(one: Event, history: History) -> Row:
     series, step = one.series, one.step
     if step is None:
-        when, before = history.nights[_failing_since(series)], series.text(_level(series))
-        texts = (
-            series.quantity.name,
-            series.last.word,
-            when,
-            before,
-            series.last.word,
-            "",
-            "worse",
-        )
-        return Row(series.name, tuple(Cell(text) for text in texts))
-    commits = "..".join(dict.fromkeys(commit for commit in series.commits(step) if commit))
-    changed = "version changed" if series.changed_at(step) else "same version"
-    texts = (
-        series.quantity.name,
-        series.size(step.difference),
-        _when(step, history),
-        series.text(step.before),
-        series.text(step.after),
-        f"{commits} ({changed})".strip(),
-        one.verdict if one.recent else f"{one.verdict}, older",
-    )
-    return Row(series.name, tuple(Cell(text) for text in texts))
-
-
-def _level(series: Series) -> float:
-    return series.course.levels[-1].value
+        word, since = _failure(series.last), history.dates[series.failing_since]
+        course = (word, since, _level(series, series.course.levels[-1].value), word, "")
+    else:
+        commits = "..".join(dict.fromkeys(commit for commit in series.commits(step) if commit))
+        changed = "version changed" if series.changed_at(step) else "same version"
+        size, when = _size(series, step.difference), _when(step, history)
+        levels = _level(series, step.before), _level(series, step.after)
+        course = (size, when, *levels, f"{commits} ({changed})".strip())
+    texts = (series.quantity.name, *course, one.verdict if one.recent else f"{one.verdict}, older")
+    return Row(_name(series), tuple(map(Value, texts)))

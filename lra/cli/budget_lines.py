@@ -1,4 +1,4 @@
-"""What a person is told of a budget: how far it reaches, and what it is too short for."""
+"""Lines about a budget: how far it reaches, and the cells that it is too short for."""
 
 from __future__ import annotations
 

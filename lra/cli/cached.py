@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lra.cli.echo import echo
+
 if TYPE_CHECKING:
     from lra.core.findings import Finding
     from lra.core.records import Record
@@ -22,26 +24,34 @@ def cached_records(
 ) -> list[tuple[Job, Record]]:
     """Run what has no record, failed or ran out of time; return jobs with their records, in order.
 
-    One whose record cannot be read is left out, and said to be. `silent` says nothing meanwhile, of
-    failures neither.
+    A job whose record cannot be read is left out, with a warning. `silent` prints no progress and
+    no failure.
     """
-    from lra.cli.progress import ProgressWatcher, watcher
-    from lra.cli.run_all import run_jobs
+    from lra.cli.progress import watcher
     from lra.engine.process.launch import ForkServer
-
-    def watch(missing: list[Job]) -> ProgressWatcher:
-        return ProgressWatcher() if silent else watcher(missing, quiet=quiet)
+    from lra.engine.process.run_jobs import run_jobs
+    from lra.engine.process.runner import Watcher
 
     with ForkServer() as server:
-        return run_jobs(
+        found = run_jobs(
             store,
             server,
             jobs,
             due=lambda job: not _is_done(store.load(job.cell.id)),
-            watch=watch,
+            watch=lambda due: Watcher() if silent else watcher(due, quiet=quiet),
             slots=slots,
             timeout=timeout,
         )
+    warn_unread(len(jobs) - len(found))
+    return found
+
+
+def warn_unread(cells: int) -> None:
+    """Print how many cells ended without a record that can be read, if any did."""
+    from lra.report.words import count
+
+    if cells:
+        echo(f"{count(cells, 'cell')} ended without a record that can be read", err=True)
 
 
 def _is_done(record: Record | None) -> bool:

@@ -15,17 +15,17 @@ def write_cards(impls: Sequence[str], store: Path, out: Path | None) -> int:
 
     Raises `UsageError` for a mechanism of which neither the store nor the reference has a record.
     """
-    from lra.cli.report import reference
     from lra.core import catalogue
     from lra.report.assemble import analyse
     from lra.report.cards import cards
     from lra.report.load.select import join
     from lra.report.write.html import card_html
     from lra.store import Store
+    from lra.store.reference import reference_records
 
     own = Store(store).records() if store.is_dir() else ()
     # Of the reference all is asked for here, whatever the store shares with it.
-    analysis = analyse(join([*reference(), *own], []))
+    analysis = analyse(join([*reference_records(), *own], []))
     names = [target.name for target in catalogue.expand("mechanism", impls)]
     known = {card.mechanism: card for card in cards(analysis, names)}
     if missing := [name for name in names if name not in known]:

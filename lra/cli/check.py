@@ -1,42 +1,27 @@
-"""`lra check`: the gate. What differs from the baseline, and what is slower than a revision."""
+"""`lra check`, the gate: differences from the baseline, and slowdowns against a revision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import flags
-from lra.cli.checking import Check
-from lra.cli.echo import echo, echo_json
+from lra.cli import flags, options
+from lra.cli.echo import echo, echo_json, on_stderr
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
 from lra.core.errors import UsageError, system_reason
 from lra.core.escape import escape_lines
+from lra.engine.plan.spec import CheckSpec, OutputSpec
 
 if TYPE_CHECKING:
     from lra.changes.check_report import Checked
-    from lra.core.cells import Device
-    from lra.verdict.baseline import Judgement
-
-_OF_A_RUN = ("impls", "since", "deterministic", "quick", "device", "store", "baselines")
 
 
 @click.command("check", short_help="The gate: what got worse than the baseline and a revision.")
-@flags.impl
-@click.option(
-    "--since",
-    metavar="REVISION",
-    help="Check only mechanisms that changes since REVISION affect (through imports), and time "
-    "them against it. Default: all, timed against the last commit.",
-)
-@click.option("--deterministic", is_flag=True, help="Only what has no noise; no timing.")
-@click.option("--quick", is_flag=True, help="A few mechanisms and pairs, in five minutes.")
-@flags.device
-@flags.check_store
-@flags.baselines
+@options.takes(CheckSpec)
 @click.option(
     "--out",
     type=flags.Folder(Path),
@@ -50,102 +35,69 @@ _OF_A_RUN = ("impls", "since", "deterministic", "quick", "device", "store", "bas
     metavar="FOLDER",
     help="Run nothing; look for steps in a folder with one store per night.",
 )
-@click.option("--quiet", is_flag=True, help="Print only what was found.")
-@flags.as_json
-@click.pass_context
-def command(
-    ctx: click.Context,
-    impls: tuple[str, ...],
-    since: str | None,
-    deterministic: bool,
-    quick: bool,
-    device: Device | None,
-    store: Path,
-    baselines: Path,
-    out: Path,
-    history: Path | None,
-    quiet: bool,
-    as_json: bool,
-) -> int:
+@options.takes(OutputSpec, "quiet", "as_json")
+def command(spec: CheckSpec, output: OutputSpec, out: Path, history: Path | None) -> int:
     """Compare mechanisms with their baseline, and their times against an earlier revision.
 
     Laws, bytes, operations and the losses of a short training have no noise and are compared first;
-    then accuracies over three seeds; then times, in pairs of processes of the two builds. What is
-    slower is timed again. Exit code 1 for a regression, 3 where something cannot be told.
+    then accuracies over three seeds; then times, in pairs of processes of the two builds. A slower
+    cell is timed again. Exit code 1 for a regression, 3 where something cannot be told.
 
     \b
     python -m lra check --deterministic
     python -m lra check --since main
     python -m lra check --quick --impl linear
     """
-    from lra.changes.check_report import Checked
-    from lra.engine.gate.baselines import Baselines
-    from lra.engine.machine.host import default_device, machine
+    from msgspec.structs import replace
+
+    from lra.cli.progress import watcher
+    from lra.engine.gate.check import Check
+    from lra.engine.gate.revision import HOME
+    from lra.identity.edits import unchecked_edits
 
     if history is not None:
-        if meant := _given_flags(ctx, _OF_A_RUN):
-            raise UsageError(f"--history runs nothing; leave out {' and '.join(meant)}")
-        return _check_history(history, out, as_json=as_json)
-    judged: list[Judgement] = []
-    notes: list[str] = []
-    with _summary_on_error(out, judged, notes):
-        if since == "":
-            raise UsageError("--since is empty; name a commit, branch or tag, or leave it out")
-        device = device or default_device()
-        check = Check(
-            baseline=Baselines(baselines, machine(device).name),
-            device=device,
-            store=store,
-            quick=quick,
-            quiet=quiet,
-            judged=judged,
-            notes=notes,
-        )
-        check.run(impls, since, timed=not deterministic, quality=not (deterministic or quick))
-    checked = Checked(tuple(judged), tuple(notes))
-    _write(checked, out)
-    return _print_and_exit_code(checked, out, as_json=as_json)
+        if given := options.given(CheckSpec):
+            raise UsageError(f"--history runs nothing; leave out {' and '.join(given)}")
+        return _check_history(history, out, as_json=output.as_json)
+    check = Check(
+        replace(spec, edits=unchecked_edits(HOME)),
+        watch=lambda due: watcher(due, quiet=output.quiet),
+        log=on_stderr(quiet=output.quiet),
+    )
+    with _summary_on_error(out, check.found):
+        check.run()
+    _write(check.found(), out)
+    return _print_and_exit_code(check.found(), out, as_json=output.as_json)
 
 
 @contextmanager
-def _summary_on_error(
-    out: Path, judged: Sequence[Judgement] = (), notes: Sequence[str] = ()
-) -> Iterator[None]:
+def _summary_on_error(out: Path, found: Callable[[str], Checked]) -> Iterator[None]:
     """Write a summary of what was found so far where the context is left by an error, a signal
     included; that is when somebody looks."""
-    from lra.changes.check_report import Checked
     from lra.engine.process.signals import raise_terminated
 
     # If the process is killed, this placeholder is the summary; it also proves --out is writable.
-    _write(Checked((), stopped="it did not come to its end"), out)
+    _write(found("it did not come to its end"), out)
     try:
         with raise_terminated():
             yield
     except BaseException as error:
-        _write(Checked(tuple(judged), tuple(notes), _words(error)), out)
+        _write(found(" ".join(str(error).split()) or type(error).__name__), out)
         raise
 
 
-def _given_flags(ctx: click.Context, names: Sequence[str]) -> list[str]:
-    """Those of some flags that were given."""
-    default = click.core.ParameterSource.DEFAULT
-    spelled = {one.name: one.opts[0] for one in ctx.command.params}
-    return [spelled[name] for name in names if ctx.get_parameter_source(name) is not default]
-
-
 def _check_history(folder: Path, out: Path, *, as_json: bool) -> int:
-    from lra.changes.history_report import checked, read, section
-    from lra.report.table import markdown
+    from lra.changes.check_report import Checked
+    from lra.changes.history import read
+    from lra.changes.history_report import checked, steps_table
+    from lra.report.write.markdown import rows_markdown
 
-    with _summary_on_error(out):
+    with _summary_on_error(out, lambda stopped: Checked((), stopped=stopped)):
         history = read(folder)
     found = checked(history)
-    _write(found, out, "\n\n".join(markdown(table) for table in section(history).tables))
+    table = steps_table(history)
+    _write(found, out, rows_markdown(table) if table.rows else "")
     return _print_and_exit_code(found, out, as_json=as_json)
-
-
-def _words(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _write(checked: Checked, out: Path, tables: str = "") -> None:

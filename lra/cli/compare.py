@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import flags
+from lra.cli import flags, options
 from lra.cli.echo import echo, echo_json, on_stderr
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
 from lra.core.errors import LraError, UsageError
+from lra.engine.plan.spec import OutputSpec, RunSpec
 
 if TYPE_CHECKING:
     from lra.changes.compare import Changes
-    from lra.report.select import Selection
+    from lra.report.load.select import Evidence
 
 _SHOWN = 20
 """Rows of the table in a terminal."""
@@ -30,8 +31,8 @@ class _IncomparableError(LraError):
 @click.command("compare", short_help="What changed between two stores, revisions or mechanisms.")
 @click.argument("before", metavar="A", type=flags.Folder(str))
 @click.argument("after", metavar="B", type=flags.Folder(str))
-@flags.store
-@flags.impl
+@options.option(OutputSpec, "store")
+@options.option(RunSpec, "mechanisms")
 @click.option(
     "--pairs",
     type=click.IntRange(min=2),
@@ -42,14 +43,14 @@ class _IncomparableError(LraError):
 @click.option(
     "--fail", is_flag=True, help="Exit code 1 where something is worse; what is ambiguous is not."
 )
-@flags.as_json
+@options.option(OutputSpec, "as_json")
 @click.pass_context
 def command(
     ctx: click.Context,
     before: str,
     after: str,
     store: Path,
-    impls: tuple[str, ...],
+    mechanisms: tuple[str, ...],
     pairs: int | None,
     fail: bool,
     as_json: bool,
@@ -69,13 +70,13 @@ def command(
     python -m lra compare v1.2 main --impl performer
     """
     from lra.changes.comparison_report import changed_table, sentences
-    from lra.report.table import plain_text
+    from lra.report.write.markdown import plain_text
 
     named = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
     changes = None if named else _of_folders(before, after)
-    meant = bool(impls or pairs)
+    meant = bool(mechanisms or pairs)
     if changes is None and not named and _are_revisions(before, after, meant=meant):
-        changes = _of_revisions(before, after, impls, pairs, quiet=as_json)
+        changes = _of_revisions(before, after, mechanisms, pairs, quiet=as_json)
     elif meant:
         raise UsageError("--impl and --pairs are for two git revisions; leave them out")
     changes = changes or _of_mechanisms(before, after, store)
@@ -98,11 +99,11 @@ def stores(before: Path, after: Path) -> Changes:
     from lra.changes.compare import between_stores
     from lra.core.escape import escape_controls
 
-    first, second = _selection(before), _selection(after)
+    first, second = _evidence(before), _evidence(after)
     names = (escape_controls(before.resolve().name), escape_controls(after.resolve().name))
     if names[0] == names[1]:
         names = (escape_controls(str(before)), escape_controls(str(after)))
-    return between_stores(first.entries, second.entries, (first.busy, second.busy), names)
+    return between_stores(first, second, names)
 
 
 def _of_folders(before: str, after: str) -> Changes | None:
@@ -157,20 +158,20 @@ def _are_revisions(before: str, after: str, *, meant: bool) -> bool:
 
 
 def _of_revisions(
-    before: str, after: str, impls: tuple[str, ...], pairs: int | None, *, quiet: bool
+    before: str, after: str, mechanisms: tuple[str, ...], pairs: int | None, *, quiet: bool
 ) -> Changes:
     """Build two revisions, time them in turns, and keep both stores."""
-    from lra.cli.times import Times
     from lra.core.catalogue import expand
     from lra.engine.gate.affected import changed_mechanisms, hash_sources
     from lra.engine.gate.interleave import differences
     from lra.engine.gate.revision import build, work_tree
+    from lra.engine.gate.times import TimeComparison
     from lra.engine.machine.host import default_device
     from lra.engine.process.signals import raise_terminated
 
-    told = on_stderr(quiet=quiet)
+    log = on_stderr(quiet=quiet)
     with raise_terminated(), work_tree(before) as one, work_tree(after) as other:
-        names = [target.reference for target in expand("mechanism", impls)]
+        names = [target.reference for target in expand("mechanism", mechanisms)]
         first, second = hash_sources(one), hash_sources(other)
         names = names or [n for n in changed_mechanisms(first, second) if n in first.mechanisms]
         if not names:
@@ -180,14 +181,14 @@ def _of_revisions(
             )
         if first.timing != second.timing:
             raise _IncomparableError(f"the code that times differs between {before} and {after}")
-        sides = (build(before, one, told), build(after, other, told))
+        sides = (build(before, one, log), build(after, other, log))
         if why := differences(sides):
             raise _IncomparableError(why)
         keep = Path("results/runs") / f"{one.name}..{other.name}"
-        # What lies there is of another comparison of the two.
+        # Records there belong to another comparison of the two.
         shutil.rmtree(keep, ignore_errors=True)
-        found = Times(sides, default_device(), pairs, {}, told).changes(names, keep)
-    told(f"records: {keep / 'A'} and {keep / 'B'}")
+        found = TimeComparison(sides, default_device(), pairs, {}, log).changes(names, keep)
+    log(f"records: {keep / 'A'} and {keep / 'B'}")
     return found
 
 
@@ -200,25 +201,25 @@ def _of_mechanisms(before: str, after: str, store: Path) -> Changes:
                 f"no folder '{name}', and no such revision or mechanism; give two stores, or two "
                 f"mechanisms of '{store}'"
             )
-    found = _selection(store)
+    found = _evidence(store)
     names = (_require_known(before, found, store), _require_known(after, found, store))
-    return between_mechanisms(found.entries, found.busy, names)
+    return between_mechanisms(found, names)
 
 
-def _selection(folder: Path) -> Selection:
-    from lra.report.select import join
+def _evidence(folder: Path) -> Evidence:
+    from lra.report.load.select import join
     from lra.store import Store
 
     return join(Store(folder).existing().records(), [])
 
 
-def _require_known(name: str, found: Selection, store: Path) -> str:
+def _require_known(name: str, found: Evidence, store: Path) -> str:
     """Refuse what the store has no mechanism and no row of."""
     from lra.core import catalogue
     from lra.core.errors import unknown_name
 
-    mechanisms = {e.mechanism for e in found.entries if e.mechanism}
-    if name not in mechanisms and not any(e.label == name for e in found.entries):
+    mechanisms = set(found.figures["mechanism"]) - {""}
+    if name not in mechanisms and name not in set(found.figures["label"]):
         if name in catalogue.names("mechanism"):
             raise UsageError(
                 f"the store '{store}' has no record of '{name}'; first: python -m lra run "
@@ -237,17 +238,18 @@ def _print_json(changes: Changes) -> None:
     import msgspec
 
     from lra.changes.comparison_report import sentences
+    from lra.changes.words import line_cell, line_label, reason_words, side_words
 
-    lines = [
-        {
-            "mechanism": line.label,
-            "cell": line.cell,
+    lines = []
+    for line in changes.lines:
+        before, after = side_words(line)
+        said = {
+            "mechanism": line_label(line),
+            "cell": line_cell(line),
             "figure": line.quantity.name,
-            "before": line.before,
-            "after": line.after,
-            "why": line.why,
-            **msgspec.to_builtins(line.change),
+            "before": before,
+            "after": after,
+            "why": reason_words(line),
         }
-        for line in changes.lines
-    ]
+        lines.append({**said, **msgspec.to_builtins(line.change)})
     echo_json({"sentences": sentences(changes), "figures": lines}, indented=True)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import data_check, data_prepare, flags
+from lra.cli import data_check, data_prepare, flags, options
 from lra.cli.echo import echo
+from lra.engine.plan.spec import RunSpec
 
 if TYPE_CHECKING:
     from lra.core.catalogue import Target
@@ -38,9 +39,9 @@ command.add_command(data_check.command)
 
 
 @command.command("show")
-@flags.task
-@flags.data_scale("mini")
-@flags.data
+@options.option(RunSpec, "tasks")
+@options.option(RunSpec, "scale", default="mini", help=options.DATA_SCALE)
+@options.option(RunSpec, "sources")
 @click.option(
     "--examples",
     type=click.IntRange(min=0),
@@ -109,7 +110,7 @@ def _targets(references: tuple[str, ...]) -> list[Target]:
 def _prepare(
     target: Target, scale: Scale, real: dict[str, str], cache: Path
 ) -> tuple[DataSpec, Task, Dataset]:
-    from lra.cli.data_progress import data_progress
+    from lra.cli.data_progress import show_progress
     from lra.engine.plan.data import data_spec
     from lra.engine.plan.describe import Describer
     from tasks.sources.data_hash import prepared_name
@@ -118,7 +119,7 @@ def _prepare(
     source = real.get(target.name)
     spec = data_spec(target, scale, Describer(cache), source, rules=None)
     task, folder = built(target.reference, spec), cache / prepared_name(target.file, spec)
-    with closing(data_progress(target.name)) as watch:
+    with closing(show_progress(target.name)) as watch:
         return spec, task, open_or_prepare(task, spec, source, folder, watch)
 
 

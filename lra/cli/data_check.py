@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import flags
+from lra.cli import options
 from lra.cli.echo import echo
 from lra.cli.exit_codes import DEFECTS
+from lra.engine.plan.spec import RunSpec
 
 if TYPE_CHECKING:
     from lra.core.errors import DataError
@@ -35,8 +36,8 @@ LISTED = 100
     help="A file, a folder, hub or hub:NAME; a prepared set; without TASK a prepared set or the "
     "folder of the Long Range Arena release.",
 )
-@flags.data_scale("compact")
-@flags.rules
+@options.option(RunSpec, "scale", default="compact", help=options.DATA_SCALE)
+@options.option(RunSpec, "rules")
 def command(task: str | None, source: str, scale: str, rules: Rules | None) -> int:
     """Read a real source to its end and print what is wrong with it, a line each; then its counts.
 
@@ -98,22 +99,22 @@ def _check_prepared(facts: Facts, source: str) -> int:
 
 def _print_defects(name: str, check: Callable[[OnDefect, Watch], dict[SplitName, Tally]]) -> int:
     """Print each defect that a check tells of, then the counts; return the exit code."""
-    from lra.cli.data_progress import data_progress
+    from lra.cli.data_progress import show_progress
     from lra.core.escape import escape_controls
 
-    told: set[str] = set()
-    with closing(data_progress(name)) as watch:
+    printed: set[str] = set()
+    with closing(show_progress(name)) as watch:
 
         def on_defect(defect: DataError) -> None:
             # A file that several splits are read from says the same of each.
             line = escape_controls(str(defect))
-            if line not in told and len(told) < LISTED:
+            if line not in printed and len(printed) < LISTED:
                 watch.say(line)
-            told.add(line)
+            printed.add(line)
 
         found = check(on_defect, watch)
-    _summary(name, found, len(told))
-    return DEFECTS if told else 0
+    _summary(name, found, len(printed))
+    return DEFECTS if printed else 0
 
 
 def _summary(task: str, found: dict[SplitName, Tally], defects: int) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import flags
+from lra.cli import flags, options
 from lra.cli.echo import echo
 from lra.cli.exit_codes import INTERRUPTED
+from lra.engine.plan.spec import RunSpec
 
 if TYPE_CHECKING:
     from lra.core.catalogue import Target
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     help="Folder for the prepared real set; for a release, one sub-folder per task. Default: "
     "prepared/TASK in the cache.",
 )
-@flags.data_scale("compact")
-@flags.rules
+@options.option(RunSpec, "scale", default="compact", help=options.DATA_SCALE)
+@options.option(RunSpec, "rules")
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -100,7 +101,7 @@ def command(
 
 
 def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | None) -> None:
-    from lra.cli.data_progress import data_progress
+    from lra.cli.data_progress import show_progress
     from lra.engine.machine.host import cache_folder, cores_allowed
     from lra.engine.plan.data import data_spec
     from lra.engine.plan.describe import Describer
@@ -110,9 +111,9 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
     cache = cache_folder()
     spec = data_spec(target, scale, Describer(cache), None, rules)
     folder = cache / prepared_name(target.file, spec)
-    told = f"makes the rows of scale {scale.name}; --from PATH prepares real ones"
-    echo(f"{target.name}: {told}", err=True)
-    with closing(data_progress(target.name)) as watch:
+    note = f"makes the rows of scale {scale.name}; --from PATH prepares real ones"
+    echo(f"{target.name}: {note}", err=True)
+    with closing(show_progress(target.name)) as watch:
         made = generate(target.reference, spec, folder, jobs or cores_allowed(), watch)
     done = "generated" if made else "was generated already"
     echo(f"{target.name}: {done}, {_describe(folder)}")
@@ -120,7 +121,7 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
 
 
 def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, folder: Path) -> None:
-    from lra.cli.data_progress import data_progress, name_task_errors
+    from lra.cli.data_progress import name_task_errors, show_progress
     from lra.engine.plan.data import task_of
     from tasks.sources.files import expanded, resolved
     from tasks.sources.whole_sets import prepare_whole
@@ -129,7 +130,7 @@ def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, fol
     source = resolved(source, target.name, task.hub)
     folder = expanded(folder).resolve()
     echo(f"{target.name}: looks at what '{source}' holds", err=True)
-    with name_task_errors(target), closing(data_progress(target.name)) as watch:
+    with name_task_errors(target), closing(show_progress(target.name)) as watch:
         made = prepare_whole(task, target.name, target.file, source, folder, watch)
     echo(f"{target.name}: {'prepared' if made else 'was prepared already'}, {_describe(folder)}")
     echo(f"use it with: --data {target.name}={folder}")

@@ -1,4 +1,4 @@
-"""What a person sees while a set is read or made: a bar over its parts on a terminal, else lines.
+"""Progress while a set is read or made: a bar over its parts on a terminal, else lines.
 
 And what went wrong in the task's own code.
 """
@@ -81,15 +81,15 @@ class Bar(Lines):
             self._bar.close()
 
 
-def data_progress(task: str) -> Lines:
+def show_progress(task: str) -> Lines:
     """Return what suits where standard error goes."""
     return Bar(task) if sys.stderr.isatty() else Lines(task)
 
 
 @contextmanager
 def name_task_errors(target: Target) -> Iterator[None]:
-    """What goes wrong in a task's own code is one line with its place, as a run has it; what goes
-    wrong elsewhere keeps its traceback."""
+    """An error in a task's own code is one line with its place, as in a run; any other keeps its
+    traceback."""
     from lra.core.errors import LraError
     from lra.core.traceback_place import place_of
     from lra.engine.process.error_text import named_line

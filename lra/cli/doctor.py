@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import flags, self_test
-from lra.cli.echo import echo
-from lra.cli.self_test import FEWEST, MOST, USUAL
+from lra.cli import flags, options
+from lra.cli.echo import echo, echo_json
+from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
+from lra.engine.plan.spec import FEWEST, MOST, USUAL, OutputSpec
 
 if TYPE_CHECKING:
     from lra.core.cells import Device
@@ -34,7 +35,7 @@ except Exception as error:
 
 
 @click.command("doctor", short_help="Check the installation and this machine.")
-@flags.store
+@options.option(OutputSpec, "store")
 @click.option(
     "--timing",
     is_flag=True,
@@ -79,9 +80,26 @@ def command(
         return code
     if not timing:
         return 0
-    return self_test.carry_out(
-        device or host.default_device(), replicates or USUAL, as_json=as_json
-    )
+    return _self_test(device or host.default_device(), replicates or USUAL, as_json=as_json)
+
+
+def _self_test(device: Device, replicates: int, *, as_json: bool) -> int:
+    """Run the self-test, print its result, and return the exit code."""
+    from lra.cli.progress import watcher
+    from lra.engine.gate import self_test
+    from lra.report.words import count
+
+    records = self_test.measure(device, 2 * replicates, lambda due: watcher(due, quiet=False))
+    if failed := [record for record in records if record.status != "ok"]:
+        echo(f"{count(len(failed), 'cell')} failed; no self-test without them", err=True)
+        return FAILED_CELLS
+    test = self_test.judge(records)
+    if as_json:
+        echo_json(self_test.plain(test), indented=True)
+    else:
+        for line in self_test.lines(test):
+            echo(line)
+    return 0 if test.found.resolves else INCONCLUSIVE
 
 
 def _check(store: Path) -> int:
@@ -110,7 +128,7 @@ def _check(store: Path) -> int:
 
 
 def _problems(store: Path, cache: Path) -> Iterator[str]:
-    """What keeps cells from being run or their records from being kept, each with its remedy."""
+    """Problems that keep cells from being run or records from being kept, each with its remedy."""
     from lra.engine.machine import host
 
     home = Path(__file__).resolve().parents[2]
@@ -140,7 +158,7 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
 
 
 def _notes() -> Iterator[str]:
-    """What is slower or not measured on this machine, and is no fault."""
+    """Notes on this machine that are no fault: slower code, figures that cannot be measured."""
     from lra.engine.machine import host
 
     if host.gpus() and host.default_device() != "cuda":

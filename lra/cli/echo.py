@@ -1,4 +1,4 @@
-"""What verbs print, each in one way: JSON for programs, lines beside the results for a person."""
+"""Output of verbs: JSON for programs, lines beside the results for a person."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,18 +14,17 @@ from lra.cli.exit_codes import FAILED_CELLS
 
 if TYPE_CHECKING:
     from lra.cli.executors import Executor
-    from lra.core.cells import Device
     from lra.core.records import Record
     from lra.engine.jobs import Job
     from lra.engine.order.budget import Budget
-    from lra.engine.order.due import Due, Rerun
+    from lra.engine.order.due import Due
     from lra.engine.order.estimate import Estimate
-    from lra.engine.plan.planner import RunSpec
+    from lra.engine.plan.spec import ExecutionSpec, RunSpec
     from lra.store import Store
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """A plan as a site carries it out."""
+    """A plan as an executor runs it."""
 
     spec: RunSpec
     jobs: list[Job]
@@ -37,27 +35,10 @@ class _Plan(msgspec.Struct, frozen=True):
     """Seconds that a budget leaves to cells."""
 
 
-def execute(
-    spec: RunSpec,
-    *,
-    store: Path,
-    rerun: Rerun,
-    budget: float | None,
-    timeout: float | None,
-    jobs_asked: int | None,
-    dry_run: bool,
-    quiet: bool,
-    as_json: bool,
-    prune: bool = True,
-    cluster: str | None = None,
-    device: Device | None = None,
-) -> int:
-    """Run the cells of a plan that are due and return the exit code.
+def execute(spec: RunSpec, how: ExecutionSpec) -> int:
+    """Run the cells of a plan that are due, render the store's report, and return the exit code.
 
-    With a `budget`, in seconds, they run in the order of `lra.engine.order.priority`. `prune` skips
-    what is longer than a cell that ran out of memory or time. `cluster` is where they run, None for
-    this machine; `jobs_asked` side by side, None for as many as suit it. On a cluster `device` is
-    what was asked for, None for what its workers have.
+    With a budget they run in the order of `lra.engine.order.priority`.
     """
     from lra.cli.executors import open_executor
     from lra.engine.gate.revision import HOME
@@ -67,66 +48,52 @@ def execute(
     from lra.store import Store
 
     spec = msgspec.structs.replace(spec, edits=unchecked_edits(HOME))
-    if not quiet:
+    if how.device is not None:
+        spec = msgspec.structs.replace(spec, device=how.device)
+    if not how.quiet:
         _warn_of_edits(spec.edits)
-    clock = Budget(math.inf if budget is None else budget)
-    with (
-        raise_terminated(),
-        open_executor(
-            spec,
-            cluster,
-            store,
-            device=device,
-            jobs_asked=jobs_asked,
-            dry_run=dry_run,
-            left=lambda: clock.left,
-        ) as site,
-    ):
-        records = Store(store)
-        plan = _plan(
-            site, site.spec(spec), records, clock, rerun=rerun, timeout=timeout, prune=prune
-        )
-        if dry_run:
-            _print_plan(plan, budget, as_json=as_json)
+    clock = Budget(math.inf if how.budget is None else how.budget)
+    with raise_terminated(), open_executor(spec, how, left=lambda: clock.left) as executor:
+        store = Store(how.store)
+        plan = _plan(executor, executor.spec(spec), how, store, clock)
+        if how.dry_run:
+            _print_plan(plan, how)
             return 0
-        left = _run(site, plan, clock, budget, quiet=quiet)
-    found = [record for job in plan.jobs if (record := records.load(job.cell.id)) is not None]
-    _print_results(found, records, left=left, as_json=as_json)
-    if budget is not None:
-        expected = _expected(left, records, _estimate(records))
-        _warn_too_short(budget, plan.room, left, expected)
-    return _exit_code(found, left, plan.jobs, as_json=as_json)
+        left = _run(executor, plan, clock, how)
+    found = [record for job in plan.jobs if (record := store.load(job.cell.id)) is not None]
+    _print_results(found, store, left=left, as_json=how.as_json)
+    if how.budget is not None:
+        _warn_too_short(how.budget, plan.room, left, _expected(left, store, _estimate(store)))
+    return _exit_code(found, left, plan.jobs, as_json=how.as_json)
 
 
 def _plan(
-    site: Executor,
-    spec: RunSpec,
-    store: Store,
-    clock: Budget,
-    *,
-    rerun: Rerun,
-    timeout: float | None,
-    prune: bool,
+    executor: Executor, spec: RunSpec, how: ExecutionSpec, store: Store, clock: Budget
 ) -> _Plan:
     """Plan the jobs; raises `LraError` for a store that cannot be looked into, or is newer."""
-    from lra.cli.cell_labels import with_labels
-    from lra.cli.report import reference
     from lra.engine.order.due import Due
+    from lra.engine.plan.labels import with_labels
     from lra.engine.plan.suite import plan_suite
     from lra.report.load.disturbed import disturbed
+    from lra.store.reference import reference_records
 
     jobs = with_labels(plan_suite(spec))
     # Once, in one line, and not for each cell.
     store.exists()
     store.refuse_newer(job.cell.id for job in jobs)
-    busy = disturbed(store.records(), reference()) if rerun == "disturbed" else set()
+    busy = disturbed(store.records(), reference_records()) if how.rerun == "disturbed" else set()
     due = Due(
-        store, rerun=rerun, busy=busy, timeout=timeout, prune=prune, together=spec.suite.together
+        store,
+        rerun=how.rerun,
+        busy=busy,
+        timeout=how.timeout,
+        prune=how.prune,
+        together=spec.suite.together,
     )
-    return _Plan(spec=spec, jobs=jobs, due=due, slots=site.slots(jobs), room=clock.left)
+    return _Plan(spec=spec, jobs=jobs, due=due, slots=executor.slots(jobs), room=clock.left)
 
 
-def _print_plan(plan: _Plan, budget: float | None, *, as_json: bool) -> None:
+def _print_plan(plan: _Plan, how: ExecutionSpec) -> None:
     """Print the cells in their order, and how far a budget reaches."""
     from lra.cli.budget_lines import budget_reach
 
@@ -134,20 +101,20 @@ def _print_plan(plan: _Plan, budget: float | None, *, as_json: bool) -> None:
     missing, listed = due.ordered(due.select(plan.jobs)), plan.jobs
     estimate = _estimate(due.store)
     expected = _expected(missing, due.store, estimate)
-    if budget is not None:
+    if how.budget is not None:
         missing = _by_priority(due, plan.jobs, missing, expected, room)
         listed = list({job.cell.id: job for job in (*missing, *plan.jobs)}.values())
     profiled = sum(estimate.is_by_profile(job.cell) for job in missing)
-    _print_forecast(listed, missing, expected, profiled=profiled, slots=slots, as_json=as_json)
-    if budget is not None and missing:
-        how = budget_reach(budget, room, missing, expected, slots=slots, together=due.together)
-        echo(how, err=True)
-        _warn_too_short(budget, room, missing, expected)
+    _print_forecast(listed, missing, expected, profiled=profiled, slots=slots, as_json=how.as_json)
+    if how.budget is not None and missing:
+        words = budget_reach(
+            how.budget, room, missing, expected, slots=slots, together=due.together
+        )
+        echo(words, err=True)
+        _warn_too_short(how.budget, room, missing, expected)
 
 
-def _run(
-    site: Executor, plan: _Plan, clock: Budget, budget: float | None, *, quiet: bool
-) -> list[Job]:
+def _run(executor: Executor, plan: _Plan, clock: Budget, how: ExecutionSpec) -> list[Job]:
     """Run the jobs that are due, in the order of their value where there is a budget; return those
     that are left."""
     from lra.cli.progress import watcher
@@ -157,21 +124,21 @@ def _run(
     spec, due, store = plan.spec, plan.due, plan.due.store
     with store.locked():
         missing = due.ordered(due.select(plan.jobs))
-        known = not quiet or budget is not None
+        known = not how.quiet or how.budget is not None
         expected = _expected(missing, store, _estimate(store)) if known else {}
-        if budget is not None:
+        if how.budget is not None:
             missing = _by_priority(due, plan.jobs, missing, expected, plan.room)
-        stretch = Admission(lambda: clock.left, missing, expected, together=due.together)
-        if not quiet:
+        admission = Admission(lambda: clock.left, missing, expected, together=due.together)
+        if not how.quiet:
             echo(_headline(spec, plan.jobs, missing), err=True)
-        watching = watcher(missing, quiet=quiet, expected=expected, slots=plan.slots)
+        watching = watcher(missing, quiet=how.quiet, expected=expected, slots=plan.slots)
         with closing(watching) as watch:
-            runner = site.runner(
+            runner = executor.runner(
                 store,
                 plan.slots,
                 timeout=due.timeout,
                 budget=clock,
-                admits=stretch.admits,
+                admits=admission.admits,
                 watcher=LostTime(store, watch),
                 prune=due.prune,
             )
@@ -182,7 +149,7 @@ def _run(
 
 def _exit_code(found: list[Record], left: list[Job], jobs: list[Job], *, as_json: bool) -> int:
     """Return how the command ends, and say why where cells failed or their records are gone."""
-    from lra.cli.run_all import warn_unread
+    from lra.cli.cached import warn_unread
     from lra.core.records import FAILED
     from lra.report.words import count
 
@@ -264,20 +231,20 @@ def _print_forecast(
     alone = {job.cell.id for job in missing if job.alone}
     words = f"{count(len(missing), 'cell')} due"
     unknown = len(missing) - len(expected)
-    told = about(sum(s if id in alone else s / slots for id, s in expected.items()))
-    told += " by earlier records"
-    told += f" ({count(profiled, 'training')} by measured steps per second)" * bool(profiled)
-    # What few of them take must not be read as what all of them take.
+    takes = about(sum(s if id in alone else s / slots for id, s in expected.items()))
+    takes += " by earlier records"
+    takes += f" ({count(profiled, 'training')} by measured steps per second)" * bool(profiled)
+    # The time of a few must not be read as the time of all.
     telling = len(expected) > unknown
     if telling:
-        words += f", {told}"
+        words += f", {takes}"
     if unknown:
         of_these = _take(unknown, "of these ") if expected else _they(unknown)
         words += f"; no earlier record tells how long {of_these}"
         if telling:
             words += " (not counted)"
         elif expected:
-            words += f"; the other {_take(len(expected))} {told}"
+            words += f"; the other {_take(len(expected))} {takes}"
     echo(words, err=True)
 
 
@@ -290,10 +257,10 @@ def _take(cells: int, of: str = "") -> str:
 
 
 def _estimate(store: Store) -> Estimate:
-    from lra.cli.report import reference
     from lra.engine.order.estimate import Estimate
+    from lra.store.reference import reference_records
 
-    return Estimate((*store.records(), *reference()))
+    return Estimate((*store.records(), *reference_records()))
 
 
 def _expected(missing: list[Job], store: Store, estimate: Estimate) -> dict[str, float]:
@@ -301,10 +268,10 @@ def _expected(missing: list[Job], store: Store, estimate: Estimate) -> dict[str,
     was stopped is to have."""
     from lra.engine.order.lost_time import seconds_needed
 
-    told = {
+    estimates = {
         job.cell.id: (estimate.seconds(job.cell), seconds_needed(store, job)) for job in missing
     }
-    known = {id: [one for one in both if one is not None] for id, both in told.items()}
+    known = {id: [one for one in both if one is not None] for id, both in estimates.items()}
     return {id: max(seconds) for id, seconds in known.items() if seconds}
 
 
@@ -328,9 +295,10 @@ def _print_results(found: list[Record], store: Store, *, left: list[Job], as_jso
 
     As JSON: the records, then a cell with the status `left` for each that is left.
     """
-    from lra.cli.report import ReportTakenError, echo_findings, reference, render_store
+    from lra.cli.report import ReportTakenError, echo_findings, render_store
     from lra.report.render import findings
     from lra.report.words import count
+    from lra.store.reference import reference_records
 
     page = None
     try:
@@ -342,7 +310,7 @@ def _print_results(found: list[Record], store: Store, *, left: list[Job], as_jso
         rest = [{"id": job.cell.id, "cell": job.cell, "status": "left"} for job in left]
         echo_json([*found, *rest])
     elif found or not left:
-        echo_findings(findings(found, reference(), store.records()))
+        echo_findings(findings(found, reference_records(), store.records()))
     if left:
         words = f"{count(len(left), 'cell')} left; run the same command again to continue"
         echo(words, err=as_json)

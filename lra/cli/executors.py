@@ -1,33 +1,32 @@
-"""Where the cells of a run are carried out: on this machine, or on the workers of a cluster."""
+"""Executors: the cells of a run on this machine, or on the workers of a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 if TYPE_CHECKING:
     from lra.core.cells import Device
     from lra.engine.cluster.cluster import Cluster
     from lra.engine.jobs import Job
-    from lra.engine.plan.planner import RunSpec
+    from lra.engine.plan.spec import ExecutionSpec, RunSpec
     from lra.engine.process.launch import ForkServer
-    from lra.engine.process.runner import Runner, RunOptions
+    from lra.engine.process.runner import Runner, RunnerOptions
     from lra.store import Store
 
 
 class Executor(Protocol):
-    """Where cells run."""
+    """A place where cells run."""
 
     def spec(self, spec: RunSpec) -> RunSpec:
-        """Return what a person asked for, with the machines of this site."""
+        """Return what a person asked for, with the machines of this executor."""
 
     def slots(self, jobs: list[Job]) -> int:
         """Return how many cells of a plan run side by side."""
 
-    def runner(self, store: Store, slots: int, **more: Unpack[RunOptions]) -> Runner:
-        """Return what carries out jobs here; `more` is `Runner`'s own."""
+    def runner(self, store: Store, slots: int, **more: Unpack[RunnerOptions]) -> Runner:
+        """Return what carries out jobs here; `more` are `Runner`'s own arguments."""
 
 
 class Local:
@@ -46,7 +45,7 @@ class Local:
 
         return self._jobs_asked or default_slots(jobs)
 
-    def runner(self, store: Store, slots: int, **more: Unpack[RunOptions]) -> Runner:
+    def runner(self, store: Store, slots: int, **more: Unpack[RunnerOptions]) -> Runner:
         """Return a pool."""
         from lra.engine.process.pool import Pool
 
@@ -76,19 +75,18 @@ class Remote:
         """Return the number of workers that are there now."""
         return self._cluster.size
 
-    def runner(self, store: Store, slots: int, **more: Unpack[RunOptions]) -> Runner:
+    def runner(self, store: Store, slots: int, **more: Unpack[RunnerOptions]) -> Runner:
         """Return a grid."""
         from lra.engine.cluster.grid import Grid
 
         return Grid(store, self._cluster, **more)
 
 
-def _check_before_waiting(spec: RunSpec, store: Path, device: Device | None) -> None:
-    """Refuse what the workers of a cluster would be waited for in vain: what cannot be planned, a
-    store that another run holds.
+def _check_before_waiting(spec: RunSpec, how: ExecutionSpec) -> None:
+    """Check before waiting for workers that the cells can be planned and the store is free.
 
-    Raises `LraError`. What they compute on is not known yet, unless a `device` was asked for; where
-    it was not, what can be planned for a CPU or for GPUs passes.
+    Raises `LraError`. Their device is not known yet unless one was asked for; without it a plan for
+    a CPU or for GPUs passes.
     """
     from msgspec.structs import replace
 
@@ -99,7 +97,7 @@ def _check_before_waiting(spec: RunSpec, store: Path, device: Device | None) -> 
 
     either: tuple[Device, ...] = ("cpu", "cuda")
     refused: list[UsageError] = []
-    for on in either if device is None else (device,):
+    for on in either if how.device is None else (how.device,):
         machines = dict.fromkeys(either, host.machine("cpu"))
         try:
             plan_suite(replace(spec, device=on, machines=machines))
@@ -108,36 +106,29 @@ def _check_before_waiting(spec: RunSpec, store: Path, device: Device | None) -> 
             refused.append(error)
     else:
         raise refused[0]
-    with Store(store).locked():
+    with Store(how.store).locked():
         pass
 
 
 @contextmanager
 def open_executor(
-    spec: RunSpec,
-    cluster: str | None,
-    store: Path,
-    *,
-    device: Device | None,
-    jobs_asked: int | None,
-    dry_run: bool,
-    left: Callable[[], float],
+    spec: RunSpec, how: ExecutionSpec, *, left: Callable[[], float]
 ) -> Iterator[Executor]:
-    """Open the site that `--cluster` names, this machine where it names none.
+    """Open the executor that `--cluster` names, this machine where it names none.
 
-    A dry run connects to nothing, but refuses what names no cluster: its cells are of this
-    machine's class. `left` says how many seconds there are for what comes. Raises `LraError` where
-    a cluster cannot be had, or what is asked of it cannot be carried out.
+    A dry run connects to nothing, but refuses a name of no cluster: its cells are of this machine's
+    class. `left` returns the seconds that remain. Raises `LraError` where a cluster cannot be had,
+    or cannot do the run.
     """
     from lra.cli.echo import on_stderr
     from lra.core.errors import UsageError
     from lra.engine.process.launch import ForkServer
 
-    if cluster is None:
+    if how.cluster is None:
         with ForkServer() as server:
-            yield Local(server, jobs_asked)
+            yield Local(server, how.jobs)
         return
-    if jobs_asked is not None:
+    if how.jobs is not None:
         raise UsageError(
             "--jobs is for this machine; a cluster has as many slots as workers: leave --jobs out"
         )
@@ -149,19 +140,19 @@ def open_executor(
             f"--cluster needs the package '{error.name}'; "
             'pip install -c constraints.txt ".[cluster]"'
         ) from error
-    workers = workers_asked(cluster, device)
-    told = on_stderr(quiet=False)
-    if dry_run:
-        if not cluster.startswith(PREFIX):
-            told("cell names assume this machine's class; the workers' may differ")
+    workers = workers_asked(how.cluster, how.device)
+    log = on_stderr(quiet=False)
+    if how.dry_run:
+        if not how.cluster.startswith(PREFIX):
+            log("cell names assume this machine's class; the workers' may differ")
         if workers is None:
-            told(
+            log(
                 "the number of workers is unknown in a dry run; times assume as many as this "
                 "machine runs at once"
             )
         with ForkServer() as server:
             yield Local(server, workers)
         return
-    _check_before_waiting(spec, store, device)
-    with open_cluster(cluster, store, device=device, told=told, left=left) as found:
-        yield Remote(found, device)
+    _check_before_waiting(spec, how)
+    with open_cluster(how.cluster, how.store, device=how.device, echo=log, left=left) as cluster:
+        yield Remote(cluster, how.device)

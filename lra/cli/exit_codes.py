@@ -1,4 +1,4 @@
-"""How a command ends, for the shell; the README says what each means. 2 is `UsageError`'s own."""
+"""Exit codes of commands, explained in the README. 2 is `UsageError`'s own."""
 
 BROKEN_CLAIMS = 1
 REGRESSION = 1

@@ -1,27 +1,24 @@
-"""Flags that several verbs share, spelled the same everywhere, with completion of our names."""
+"""The text of a flag: its click type, with completion of our names, and the value that it means."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from lra.cli.echo import echo
-from lra.core.errors import UsageError, closest_names
+from lra.core.errors import UsageError, closest_names, unknown_name
+from lra.core.findings import Case, parse
+from lra.core.protocol import MOST
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-DEFAULT_STORE = Path("results/runs/default")
-CHECK_STORE = Path("results/runs/check")
-DEFAULT_BASELINES = Path("results/baselines")
-
-_PAIRS = {"--data": ("TASK=PATH", "text=reviews/"), "--set": ("KEY=VALUE", "features=64")}
+PAIRS = {"--data": ("TASK=PATH", "text=reviews/"), "--set": ("KEY=VALUE", "features=64")}
 """Flags that take pairs, with the form and an example of each."""
 
 _TIME = re.compile(r"(?:([^hms]+)h)?(?:([^hms]+)m)?(?:([^hms]+)s)?|([^hms]+)")
@@ -106,221 +103,6 @@ def known_names(kind: str) -> list[str]:
             return catalogue.names("mechanism")
 
 
-def impl(command: _Command) -> _Command:
-    """Add `--impl`."""
-    return click.option(
-        "--impl",
-        "impls",
-        type=Names("mechanism"),
-        multiple=True,
-        metavar="NAME[,NAME...]",
-        help="Mechanisms: names, wildcards, 'all', package.module:Class or file.py:Class.",
-    )(command)
-
-
-def require_impl(impls: tuple[str, ...], verb: str, example: str) -> None:
-    """Raise `UsageError` where `--impl` was not given."""
-    if not impls:
-        raise UsageError(
-            f"{verb} needs a mechanism; e.g. --impl {example} (see: python -m lra list impls)"
-        )
-
-
-def task(command: _Command) -> _Command:
-    """Add `--task`."""
-    return click.option(
-        "--task",
-        "tasks",
-        type=Names("task"),
-        multiple=True,
-        metavar="NAME[,NAME...]",
-        help="Tasks: names, wildcards, 'all', package.module:Class or file.py:Class.",
-    )(command)
-
-
-def data(command: _Command) -> _Command:
-    """Add `--data`."""
-    return click.option(
-        "--data",
-        "sources",
-        multiple=True,
-        metavar="TASK=PATH",
-        help="Real data of a task: a file, a folder, a prepared set, hub or hub:NAME. Default: its "
-        "generator.",
-    )(command)
-
-
-def _store(default: Path, says: str) -> Callable[[_Command], _Command]:
-    return click.option("--store", type=Folder(Path), default=default, show_default=True, help=says)
-
-
-store = _store(DEFAULT_STORE, "Folder of records.")
-"""Adds `--store`."""
-check_store = _store(CHECK_STORE, "Folder for the records of the check.")
-"""Adds `--store` of a check, which shares no folder with runs."""
-
-
-def suite(default: str) -> Callable[[_Command], _Command]:
-    """Return what adds `--suite`."""
-    return click.option(
-        "--suite",
-        type=Names("suite"),
-        default=default,
-        show_default=True,
-        metavar="NAME",
-        help="Selection of cells: a name or a TOML file.",
-    )
-
-
-def carried_out(*, timeout: str | None = None) -> Callable[[_Command], _Command]:
-    """Return what adds how cells are carried out: `--rerun` to `--json`; `timeout` is a default."""
-    options = (
-        as_json,
-        quiet,
-        click.option(
-            "--dry-run", is_flag=True, help="Print the cells, about how long they take, and stop."
-        ),
-        click.option(
-            "--timeout",
-            metavar="TIME",
-            default=timeout,
-            show_default=timeout is not None,
-            help="Longest time for one cell.",
-        ),
-        click.option(
-            "--budget",
-            metavar="TIME",
-            help="Stop cleanly after e.g. 90s (or 90), 9m, 1h30m; a rerun continues. Missing cells "
-            "run in the order of their value: what was begun; first seeds before second ones; "
-            "baselines, then sdpa and identity; the shortest. What cannot be continued starts only "
-            "where it fits.",
-        ),
-        click.option(
-            "--rerun",
-            type=Choice(["missing", "failed", "disturbed", "all"]),
-            default="missing",
-            show_default=True,
-            help="Which cells to run; a record makes a cell not missing. disturbed: timings taken "
-            "while the machine was busy or throttled.",
-        ),
-    )
-
-    def add(command: _Command) -> _Command:
-        for option in options:
-            command = option(command)
-        return command
-
-    return add
-
-
-def scale(command: _Command) -> _Command:
-    """Add `--scale`."""
-    return click.option(
-        "--scale",
-        type=Names("scale"),
-        metavar="NAME",
-        help="Protocol of the trainings: a name or a TOML file. Default: the suite's own.",
-    )(command)
-
-
-def data_scale(default: str) -> Callable[[_Command], _Command]:
-    """Return what adds `--scale` of a verb that looks at data alone."""
-    return click.option(
-        "--scale",
-        type=Names("scale"),
-        default=default,
-        show_default=True,
-        metavar="NAME",
-        help="Protocol: a name or a TOML file.",
-    )
-
-
-def rules(command: _Command) -> _Command:
-    """Add `--rules`."""
-    return click.option(
-        "--rules",
-        type=Choice(["fixed", "lra2021"]),
-        help="Rules of the tasks; lra2021 repeats the original's choices.",
-    )(command)
-
-
-def settings(also: str = "") -> Callable[[_Command], _Command]:
-    """Return what adds `--set`, with the words for what the verb takes beside mechanisms' own."""
-    return click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="A mechanism's setting: features=64, or performer.features=64 for one of several"
-        f"{also}.",
-    )
-
-
-def device(command: _Command) -> _Command:
-    """Add `--device`."""
-    return click.option(
-        "--device",
-        type=Choice(["cpu", "cuda"]),
-        help="Where to compute. Default: cuda if present, else cpu.",
-    )(command)
-
-
-def baselines(command: _Command) -> _Command:
-    """Add `--baselines`."""
-    return click.option(
-        "--baselines",
-        type=Folder(Path),
-        default=DEFAULT_BASELINES,
-        show_default=True,
-        help="Folder of baselines, a folder for each class of machine.",
-    )(command)
-
-
-def jobs(command: _Command) -> _Command:
-    """Add `--jobs`."""
-    return click.option(
-        "--jobs",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Cells side by side; default: as many as the cores allow, on a GPU one.",
-    )(command)
-
-
-def devices(command: _Command) -> _Command:
-    """Add `--devices`."""
-    return click.option(
-        "--devices",
-        type=click.IntRange(min=1),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Split each training over N GPUs of this machine (on a CPU, N processes): same "
-        "batches, same numbers up to rounding.",
-    )(command)
-
-
-def cluster(command: _Command) -> _Command:
-    """Add `--cluster`."""
-    return click.option(
-        "--cluster",
-        metavar="WHERE",
-        help="Run cells on Dask workers: local:N on this machine, tcp://HOST:PORT of a scheduler, "
-        "or a TOML file for Slurm and its like.",
-    )(command)
-
-
-def as_json(command: _Command) -> _Command:
-    """Add `--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
-
-
-def quiet(command: _Command) -> _Command:
-    """Add `--quiet`."""
-    return click.option("--quiet", is_flag=True, help="Print only results and what went wrong.")(
-        command
-    )
-
-
 def pairs(entries: tuple[str, ...], flag: str) -> dict[str, str]:
     """Split the pairs of `--data` or `--set`.
 
@@ -330,7 +112,7 @@ def pairs(entries: tuple[str, ...], flag: str) -> dict[str, str]:
     for entry in entries:
         key, _, value = (part.strip() for part in entry.partition("="))
         if not (key and value):
-            form, example = _PAIRS[flag]
+            form, example = PAIRS[flag]
             raise UsageError(f"{flag} '{entry}' is not {form}; write e.g. {flag} {example}")
         if key in found:
             raise UsageError(f"{flag} gives '{key}' twice, {found[key]} and {value}; keep one")
@@ -365,3 +147,53 @@ def seconds(text: str | None, flag: str) -> float | None:
             err=True,
         )
     return value
+
+
+def parse_numbers(entries: Sequence[str], flag: str) -> tuple[int, ...]:
+    """Read `256,512` and `256..4096`, which doubles; each number once, in the order given."""
+    found: list[int] = []
+    for part in _parts(entries, flag):
+        first, dots, last = part.partition("..")
+        try:
+            low = int(first)
+            high = int(last) if dots else low
+        except ValueError as error:
+            raise UsageError(
+                f"{flag} '{part}' is not a number; write e.g. 256,512 or 256..4096"
+            ) from error
+        if not 1 <= low <= high <= MOST:
+            order = ", the smaller first" if dots else ""
+            raise UsageError(f"{flag} '{part}': give numbers from 1 to {MOST:,}{order}")
+        while low <= high:
+            found.append(low)
+            low *= 2
+    return tuple(dict.fromkeys(found))
+
+
+def parse_words(entries: Sequence[str], flag: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Read words of an axis, wildcards among them; each word once."""
+    found: list[str] = []
+    for part in _parts(entries, flag):
+        fitting = [word for word in known if fnmatchcase(word, part)]
+        if not fitting:
+            raise unknown_name(flag.removeprefix("--"), part, known)
+        found += fitting
+    return tuple(dict.fromkeys(found))
+
+
+def _parts(entries: Sequence[str], flag: str) -> list[str]:
+    parts = [part.strip() for entry in entries for part in entry.split(",") if part.strip()]
+    if not parts:
+        raise UsageError(f"{flag} '{','.join(entries)}' names nothing; give one value at least")
+    return parts
+
+
+def parse_case(text: str, flag: str) -> Case:
+    """Read a case; says in our words where a key is missing or given twice."""
+    keys = [word.partition("=")[0] for word in text.split()]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise UsageError(f"{flag} '{text}' gives {key} twice; keep one")
+    if "n" not in keys and set(keys) <= set(Case.__struct_fields__):
+        raise UsageError(f"{flag} '{text}': the number n is missing; write e.g. 'n=5 causal'")
+    return parse(text)

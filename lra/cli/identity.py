@@ -112,12 +112,12 @@ def audit(records: int, store: Path | None) -> int:
 
     They come from the committed reference, or from --store. Exit code 1 where a figure differs.
     """
-    from lra.cli.report import reference
     from lra.identity.audit import audit, draw_records
     from lra.report.words import count
     from lra.store import Store
+    from lra.store.reference import reference_records
 
-    known = reference() if store is None else Store(store).existing().records()
+    known = reference_records() if store is None else Store(store).existing().records()
     drawn = draw_records(known, records, seed=date.today().toordinal())
     differing = 0
     for one in audit(drawn):

@@ -6,15 +6,16 @@ from typing import Any
 
 import click
 
-from lra.cli import flags
+from lra.cli import flags, options
 from lra.cli.echo import echo, echo_json
+from lra.engine.plan.spec import OutputSpec
 
 LEGEND = """\
 time: growth with n queries, m keys and the width d; other letters are settings of the mechanism
 causal: strict (no output feels a later input), values-only (later inputs may choose keys), or no
 padding: content (it changes nothing), length (how much there is may), none (takes no padded rows)
 decode: step by step, exact (as in one pass), approximate, none"""
-"""What stands in the columns of `lra list impls`, as `lra.core.cards` has it."""
+"""Columns of `lra list impls`, by fields of `lra.core.cards`."""
 
 KINDS = ("impls", "tasks", "positions", "suites", "scales")
 
@@ -22,7 +23,7 @@ KINDS = ("impls", "tasks", "positions", "suites", "scales")
 @click.command("list", short_help="What there is: impls, tasks, positions, suites, scales.")
 @click.argument("what", metavar="WHAT", type=flags.Choice(KINDS))
 @click.option("--verbose", is_flag=True, help="All that is declared, settings and defaults too.")
-@flags.as_json
+@options.option(OutputSpec, "as_json")
 def command(what: str, verbose: bool, as_json: bool) -> None:
     """List names with what they declare; WHAT is impls, tasks, positions, suites or scales."""
     rows = _files(what) if what in ("suites", "scales") else _cards(what)

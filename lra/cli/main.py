@@ -38,7 +38,7 @@ _NUMBERS = {
     "not a valid integer range": "not a whole number",
     "not a valid float": "not a number",
 }
-"""What click calls a word in place of a number, and what a person does."""
+"""Words of click for a value that is no number, and plainer ones."""
 
 _MECHANISMS = ("attention", "mechanism", "method", "model", "models")
 """Flags by which a mechanism would be named elsewhere."""
@@ -49,7 +49,7 @@ _SURE = 0.8
 _REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """A disk that is full or read-only is never our mistake, wherever it is met."""
 _NO_TEMPORARY = "No usable temporary directory"
-"""What Python says of a full one, with the number of a file that is not there."""
+"""Python's message for a full one; its error number is that of a missing file."""
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
 
@@ -88,11 +88,11 @@ def lra_command() -> None:
 def _show_warning_once() -> Callable[..., None]:
     """Return what prints a warning as a person reads it, without the place in our code that
     noticed, and each but once: a record that cannot be read is met at every turn."""
-    told = set[str]()
+    shown = set[str]()
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        if str(message) not in told:
-            told.add(str(message))
+        if str(message) not in shown:
+            shown.add(str(message))
             _print_error(f"warning: {message}")
 
     return show
@@ -104,12 +104,12 @@ def _print_error(text: str) -> None:
 
 
 def _remedy(error: click.ClickException) -> str:
-    """What to do about a mistake of which click says only that it is one."""
+    """The remedy for a mistake that click only names."""
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return ""
     flags = f"all flags: {error.ctx.command_path} --help"
     if isinstance(error, click.MissingParameter):
-        # Of a choice click says what there is.
+        # Click lists the values of a choice.
         return f" A{flags[1:]}" if error.format_message().endswith(".") else ""
     if isinstance(error, click.NoSuchOption) and not error.possibilities:
         # Before 8.4 click's message ends without one.
@@ -123,7 +123,7 @@ def _remedy(error: click.ClickException) -> str:
 
 
 def _misplaced(error: click.ClickException) -> str | None:
-    """What to say of names without their flag; None of other mistakes."""
+    """The remedy for names without their flag; None for other mistakes."""
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return None
     extra, parameters = _EXTRA.match(error.message), error.ctx.command.params
@@ -148,7 +148,7 @@ def _misplaced(error: click.ClickException) -> str | None:
 
 
 def _of_mechanisms(error: click.ClickException) -> str | None:
-    """What to say of a flag that names mechanisms elsewhere; None of other mistakes."""
+    """The remedy for a flag that names mechanisms elsewhere; None for other mistakes."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return None
     asked, known = error.option_name.removeprefix("--"), _long_flags(error.ctx.command)
@@ -165,7 +165,7 @@ def _of_mechanisms(error: click.ClickException) -> str | None:
 
 
 def _of_another_verb(error: click.ClickException) -> str | None:
-    """What to say of a flag that another verb has, or nearly so; None of other mistakes."""
+    """The remedy for a flag that another verb has, or nearly so; None for other mistakes."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return None
     # Without their dashes, which make all of them alike.
@@ -242,14 +242,14 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return error.exit_code
     except click.ClickException as error:
         # A missing choice is told by click in a line each.
-        told = " ".join(error.format_message().split())
+        text = " ".join(error.format_message().split())
         for theirs, ours in _NUMBERS.items():
-            told = told.replace(theirs, ours)
+            text = text.replace(theirs, ours)
         known = _misplaced(error) or _of_mechanisms(error) or _of_another_verb(error)
-        _print_error(known or f"{told}{_remedy(error)}")
+        _print_error(known or f"{text}{_remedy(error)}")
         return error.exit_code
     except click.Abort:
-        # What click makes of a Ctrl-C, the line with ^C on it ended.
+        # Click's exception for Ctrl-C, with the line of ^C ended.
         echo("lra: interrupted; finished cells are kept, run again to continue", err=True)
         return INTERRUPTED
     except LraError as error:

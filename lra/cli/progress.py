@@ -1,4 +1,4 @@
-"""What a person sees while cells run: bars on a terminal, one plain line per cell elsewhere.
+"""Progress while cells run: bars on a terminal, one plain line per cell elsewhere.
 
 Both tell how many cells are done, failed and left, and about how long the rest takes.
 """
@@ -30,14 +30,7 @@ _TELLING = 0.05
 taken to be as fast as expected: a cell of two seconds does not tell how fast one of an hour is."""
 
 
-class ProgressWatcher(Watcher):
-    """A watcher to be closed when the cells are over, however that comes."""
-
-    def close(self) -> None:
-        """Leave the terminal to whoever writes next."""
-
-
-class Quiet(ProgressWatcher):
+class Quiet(Watcher):
     """Says nothing but what went wrong."""
 
     def noticed(self, words: str) -> None:
@@ -51,7 +44,7 @@ class Quiet(ProgressWatcher):
 
 
 class Pace:
-    """How far a run is, and how long the rest takes at the pace so far.
+    """The share of a run that is done, and an estimate of the rest at the pace so far.
 
     `expected` has about how many seconds cells take, `slots` of them side by side; one that is not
     there counts as their mean.
@@ -86,25 +79,25 @@ class Pace:
 
     def __str__(self) -> str:
         """Return `12/40, 1 failed, 3 min left`: the second where any did, the last when known."""
-        told = [f"{self.done:>{len(str(self.total))}}/{self.total}"]
+        parts = [f"{self.done:>{len(str(self.total))}}/{self.total}"]
         if self.failed:
-            told.append(f"{self.failed} failed")
+            parts.append(f"{self.failed} failed")
         over = self._whole - self._left
         untold = max(0.0, _TELLING * self._whole - over) if self._expects and self.done else 0.0
         if self._waiting and over + untold > 0.0:
             spent = self._clock() - self._start - self._untelling / self._slots
             pace = (max(0.0, spent) + untold / self._slots) / (over + untold)
-            told.append(f"{duration(pace * self._left)} left")
-        return ", ".join(told)
+            parts.append(f"{duration(pace * self._left)} left")
+        return ", ".join(parts)
 
 
-class Lines(ProgressWatcher):
+class Lines(Watcher):
     """One line on standard error for each cell that ends."""
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
         self._reached: dict[str, Progress] = {}
-        """How far trainings are, by cell."""
+        """Steps of trainings, by cell."""
 
     def progress(self, job: Job, progress: Progress) -> None:
         """Remember how far a training is."""
@@ -207,7 +200,7 @@ def watcher(
     quiet: bool,
     expected: Mapping[str, float] = NOTHING_KNOWN,
     slots: int = 1,
-) -> ProgressWatcher:
+) -> Watcher:
     """Return what suits the person: quiet, bars on a terminal, lines elsewhere.
 
     `expected` has about how many seconds cells take, where that is known, `slots` side by side.
@@ -219,11 +212,11 @@ def watcher(
 
 
 def _describe_end(job: Job, record: Record) -> str:
-    """How a cell ended, with its leading figure."""
-    told = f"{job.label}: {_figure(record) if record.status == 'ok' else record.status}"
+    """The end of a cell in words, with its leading figure."""
+    text = f"{job.label}: {_figure(record) if record.status == 'ok' else record.status}"
     if record.failure is not None:
-        told += f" ({truncate(record.failure.message)})"
-    return f"{told}  [{record.seconds:.1f} s]"
+        text += f" ({truncate(record.failure.message)})"
+    return f"{text}  [{record.seconds:.1f} s]"
 
 
 def _figure(record: Record) -> str:
@@ -242,7 +235,7 @@ def _figure(record: Record) -> str:
     if (step := value("step_seconds")) is not None:
         return f"{step * 1e3:.3g} ms a step"
     if record.findings:
-        # What came of each law is for whoever asked to print.
+        # Outcomes of single laws are printed by the verb.
         broken = sum(finding.verdict == "failed" for finding in record.findings)
         return f"{broken or 'none'} of {count(len(record.findings), 'law')} broken"
     known = {name: (m.value, m.unit) for name, m in record.metrics.items() if m.value is not None}

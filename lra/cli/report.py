@@ -7,19 +7,18 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import flags
+from lra.cli import flags, options
 from lra.cli.echo import echo
 from lra.core.errors import LraError, UsageError, system_reason
+from lra.engine.plan.spec import OutputSpec
 
 if TYPE_CHECKING:
     from lra.changes.compare import Changes
-    from lra.core.records import Record
     from lra.report.assumptions import Assumptions
     from lra.report.render import Findings, Rendered
     from lra.store import Store
@@ -34,7 +33,7 @@ class ReportTakenError(UsageError):
 
 
 @click.command("report", short_help="Render tables and plots from records.")
-@flags.store
+@options.option(OutputSpec, "store")
 @click.option(
     "--out",
     type=flags.Folder(Path),
@@ -93,7 +92,9 @@ def render_store(
 
     Raises `ReportTakenError` where the default has the report of another store of that name.
     """
+    from lra.changes.comparison_report import comparison_markdown, comparison_section
     from lra.report.render import render
+    from lra.store.reference import reference_records
 
     name = store.path.resolve().name
     folder = out or Path("reports") / name
@@ -107,7 +108,13 @@ def render_store(
         )
     with _without_collection():
         rendered = render(
-            store.records(), reference(), folder, title=name, assumed=assumed, changes=changes
+            store.records(),
+            reference_records(),
+            folder,
+            title=name,
+            assumed=assumed,
+            first=comparison_section(changes) if changes else None,
+            files={"compare.md": comparison_markdown(changes)} if changes else {},
         )
     if out is None or mark.is_file():
         try:
@@ -135,7 +142,7 @@ def _without_collection() -> Iterator[None]:
 
 
 def _relative_place(folder: Path, store: Store) -> str:
-    """Where a store lies, seen from its report: it says nothing of what is above both."""
+    """The path of a store relative to its report, without the folders above both."""
     return os.path.relpath(store.path.resolve(), folder.resolve())
 
 
@@ -162,19 +169,3 @@ def echo_findings(findings: Findings) -> None:
         echo(f"{findings.table}\n")
     for line in findings.headline:
         echo(line)
-
-
-def reference() -> tuple[Record, ...]:
-    """Return the committed reference records of every machine class, from clone or package."""
-    package = Path(__file__).resolve().parents[1]
-    clone = package.parent / "results" / "reference"
-    return _committed(clone if clone.is_dir() else package / "reference")
-
-
-@cache
-def _committed(folder: Path) -> tuple[Record, ...]:
-    """Read them once: they are thousands, and a run asks for them thrice."""
-    from lra.store import Store
-
-    classes = sorted(folder.iterdir()) if folder.is_dir() else []
-    return tuple(record for one in classes if one.is_dir() for record in Store(one).records())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import flags
+from lra.cli import flags, options
 from lra.cli.echo import echo
 from lra.cli.exit_codes import FAILED_CELLS
+from lra.engine.plan.spec import OutputSpec, ShowSpec
 
 if TYPE_CHECKING:
     from lra.core.cells import ShowCell
@@ -21,47 +22,10 @@ PATIENCE = 120.0
 
 
 @click.command("show", short_help="Draw what mechanisms attend to.")
-@flags.impl
-@click.option("--length", type=int, metavar="N", help="Positions to draw; default: 64.")
-@click.option(
-    "--input",
-    "source",
-    metavar="FILE",
-    help="The input, a .npy file of shape (positions, features); default: seeded normal numbers.",
-)
-@click.option(
-    "--direction",
-    type=flags.Choice(["bidirectional", "causal"]),
-    help="Default: bidirectional where the mechanism can.",
-)
-@click.option(
-    "--heads",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    metavar="N",
-    help="Heads of the layer; the weights of each are drawn.",
-)
-@click.option(
-    "--head-width",
-    type=click.IntRange(min=1),
-    default=16,
-    show_default=True,
-    metavar="N",
-    help="Width of a query or key in one head.",
-)
-@click.option(
-    "--scale",
-    type=flags.Names("scale"),
-    default="picture",
-    show_default=True,
-    metavar="NAME",
-    help="Scale whose settings of mechanisms are used; 'picture' has windows and blocks small "
-    "enough to see at 64 positions.",
-)
-@flags.settings()
+@options.takes(ShowSpec)
 @click.option(
     "--out",
+    "target",
     type=flags.Folder(Path),
     metavar="PATH",
     help="A folder, or a file ending in .svg or .png. Default: reports/<name of the store>/show.",
@@ -71,28 +35,12 @@ PATIENCE = 120.0
     is_flag=True,
     help="Write the page of each mechanism instead, of the store's and the reference's records.",
 )
-@flags.store
-@flags.jobs
-@flags.quiet
-def command(
-    impls: tuple[str, ...],
-    length: int | None,
-    source: str | None,
-    direction: Literal["bidirectional", "causal"] | None,
-    heads: int,
-    head_width: int,
-    scale: str,
-    settings: tuple[str, ...],
-    out: Path | None,
-    card: bool,
-    store: Path,
-    jobs: int | None,
-    quiet: bool,
-) -> int:
+@options.takes(OutputSpec, without=("as_json",))
+def command(spec: ShowSpec, out: OutputSpec, target: Path | None, card: bool) -> int:
     """Draw which positions read which, and the weights that an untrained layer gives them.
 
-    What has no attention weights gets its dependence drawn, measured by gradients. The record is
-    kept; `python -m lra report` shows all of a store's pictures.
+    A mechanism without attention weights gets its dependence drawn, measured by gradients. The
+    record is kept; `python -m lra report` shows all of a store's pictures.
 
     \b
     python -m lra show --impl longformer,bigbird
@@ -102,37 +50,27 @@ def command(
     from lra.cli.cached import cached_records
     from lra.core.cells import ShowCell
     from lra.core.records import FAILED
-    from lra.engine.machine.host import cache_folder
-    from lra.engine.plan.show import ShowSpec, plan_show
+    from lra.engine.plan.show import plan_show
     from lra.report.plots.picture import Picture
     from lra.store import Store
 
-    flags.require_impl(impls, "show", "longformer")
+    options.require_mechanism(spec.mechanisms, "show", "longformer")
     if card:
         from lra.cli.card import write_cards
 
-        return write_cards(impls, store, out)
-    spec = ShowSpec(
-        mechanisms=impls,
-        length=length,
-        input=source,
-        direction=direction,
-        heads=heads,
-        head_width=head_width,
-        scale=scale,
-        settings=flags.pairs(settings, "--set"),
-        cache=str(cache_folder()),
-    )
+        return write_cards(spec.mechanisms, out.store, target)
     planned = plan_show(spec)
-    target = _target(out or Path("reports") / store.resolve().name / "show", len(planned))
-    plain = ShowSpec(mechanisms=impls, length=length, direction=direction, cache=spec.cache)
-    found = cached_records(planned, Store(store), slots=jobs, quiet=quiet, timeout=PATIENCE)
+    target = _target(target or Path("reports") / out.store.resolve().name / "show", len(planned))
+    plain = ShowSpec(mechanisms=spec.mechanisms, length=spec.length, direction=spec.direction)
+    found = cached_records(
+        planned, Store(out.store), slots=out.jobs, quiet=out.quiet, timeout=PATIENCE
+    )
     for _, record in found:
         assert isinstance(record.cell, ShowCell)
         name = record.cell.mechanism.name
         if record.pattern is None:
-            told = f": {record.failure.message}" if record.failure else ""
-            echo(f"{name}: {record.status}{told}")
+            why = f": {record.failure.message}" if record.failure else ""
+            echo(f"{name}: {record.status}{why}")
             continue
         shown = Picture(name, record.cell, record.pattern)
         echo(f"{name}: {shown.pairs}; {shown.values}")

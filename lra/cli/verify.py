@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import flags
+from lra.cli import options
 from lra.cli.echo import echo, echo_json
 from lra.cli.exit_codes import BROKEN_CLAIMS, FAILED_CELLS, INCONCLUSIVE
+from lra.engine.plan.spec import OutputSpec, VerifySpec
 
 if TYPE_CHECKING:
-    from lra.core.cells import Device, VerifyCell
-    from lra.core.findings import Case, Finding
+    from lra.core.cells import VerifyCell
+    from lra.core.findings import Finding
     from lra.core.records import Record
     from lra.engine.jobs import Job
 
@@ -24,34 +25,9 @@ MANY = 3
 
 
 @click.command("verify", short_help="Prove what mechanisms claim.")
-@flags.impl
-@click.option(
-    "--check",
-    "checks",
-    multiple=True,
-    metavar="LAW[,LAW...]",
-    help="Laws to try; default: all of the form.",
-)
-@click.option("--case", "text", metavar="TEXT", help="The only input to try, e.g. 'n=5 causal'.")
-@click.option("--full", is_flag=True, help="Longer inputs, and laws that take minutes.")
-@flags.settings("; of your own class also cross=false")
-@flags.device
-@flags.store
-@flags.jobs
-@click.option("--quiet", is_flag=True, help="Print counts, and of the laws only what is broken.")
-@flags.as_json
-def command(
-    impls: tuple[str, ...],
-    checks: tuple[str, ...],
-    text: str | None,
-    full: bool,
-    settings: tuple[str, ...],
-    device: Device | None,
-    store: Path,
-    jobs: int | None,
-    quiet: bool,
-    as_json: bool,
-) -> int:
+@options.takes(VerifySpec)
+@options.takes(OutputSpec)
+def command(spec: VerifySpec, out: OutputSpec) -> int:
     """Try what mechanisms claim, law by law, and print one line for each.
 
     Exit code 0 only if all that is claimed holds, 1 if something does not; 3 if one of several
@@ -64,37 +40,27 @@ def command(
     from lra.cli.cached import cached_records
     from lra.core.errors import UsageError
     from lra.core.records import FAILED
-    from lra.engine.machine.host import cache_folder, default_device
-    from lra.engine.plan.verify import VerifySpec, parse_law_names, plan_verify
+    from lra.engine.plan.verify import plan_verify
     from lra.store import Store
 
-    flags.require_impl(impls, "verify", "performer")
-    if text is not None and not checks:
+    options.require_mechanism(spec.mechanisms, "verify", "performer")
+    if spec.case is not None and not spec.laws:
         raise UsageError("--case needs the law to try it with; e.g. --check causality")
-    spec = VerifySpec(
-        mechanisms=impls,
-        laws=parse_law_names(checks),
-        case=None if text is None else _case(text),
-        full=full,
-        settings=flags.pairs(settings, "--set"),
-        device=device or default_device(),
-        cache=str(cache_folder()),
-    )
     planned = plan_verify(spec)
     with TemporaryDirectory() as folder:
         # Parts of a check are looked at and forgotten; a whole one is a record.
-        kept = Store(Path(folder) if spec.laws else store)
+        store = Store(Path(folder) if spec.laws else out.store)
         # A case that is refused is one line, and no cell that failed.
         silent = spec.case is not None
-        found = cached_records(planned, kept, slots=jobs, quiet=quiet, silent=silent)
+        found = cached_records(planned, store, slots=out.jobs, quiet=out.quiet, silent=silent)
     records = [record for _, record in found]
     refused = [one.failure.message for one in records if _is_refused(one) and one.failure]
     done = [(job, record) for job, record in found if not _is_refused(record)]
-    if as_json and done:
+    if out.as_json and done:
         echo_json([record for _, record in done])
     elif done:
         for job, record in done:
-            _print(job, record, spec.settings, full=full, quiet=quiet)
+            _print(job, record, spec.settings, full=spec.full, quiet=out.quiet)
     if refused:
         raise UsageError(refused[0])
     if len(found) < len(planned) or any(record.status in FAILED for record in records):
@@ -102,20 +68,6 @@ def command(
     if any(finding.verdict == "failed" for record in records for finding in record.findings):
         return BROKEN_CLAIMS
     return INCONCLUSIVE if any(record.status != "ok" for record in records) else 0
-
-
-def _case(text: str) -> Case:
-    """Read a case; says in our words where a key is missing or given twice."""
-    from lra.core.errors import UsageError
-    from lra.core.findings import Case, parse
-
-    keys = [word.partition("=")[0] for word in text.split()]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise UsageError(f"--case '{text}' gives {key} twice; keep one")
-    if "n" not in keys and set(keys) <= set(Case.__struct_fields__):
-        raise UsageError(f"--case '{text}': the number n is missing; write e.g. 'n=5 causal'")
-    return parse(text)
 
 
 def _is_refused(record: Record) -> bool:
@@ -184,7 +136,7 @@ def _describe(finding: Finding) -> str:
 def _fold_alike(findings: list[Finding]) -> list[list[Finding]]:
     """Put findings that end alike together, at the place of the first, where they are many.
 
-    What holds unclaimed stands alone: it is pointed out.
+    An unclaimed law that holds stands alone, to be noticed.
     """
     alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
@@ -200,7 +152,7 @@ def _fold_alike(findings: list[Finding]) -> list[list[Finding]]:
 
 
 def _assumptions(record: Record) -> list[str]:
-    """What somebody else's class is, what its adapter read into it, and what was not tried."""
+    """The package of somebody else's class, its adapter's assumptions, and the laws not tried."""
     package = record.method.get("package")
     words: list[str] = record.method.get("assumed", [])
     untried: list[str] = record.method.get("untried", [])

@@ -5,10 +5,15 @@ JSON holds neither NaN nor infinity: what was not finite is a null with its reas
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import msgspec
 
+from lra.core.cells import BaselineCell
+from lra.core.metric_units import OPERATORS, SCORES, made
+from lra.core.migrate import EARLIER
+from lra.core.profile_metrics import OPERATOR
 from lra.core.protocol import Fraction, Positive
 from lra.core.records import Metric, Record
 
@@ -40,7 +45,7 @@ def why_impossible(record: Record) -> str | None:
     for finding in record.findings:
         if finding.cases < 0 or finding.seconds < 0:
             return f"the law {finding.law} has a count or a time below zero"
-    if wrong := _beside_metrics(record):
+    if wrong := _beside_metrics(record) or _unlike_made(record):
         return wrong
     for metric in record.metrics.values():
         # Thousands of records are read at once, and of nearly all metrics this is all.
@@ -54,8 +59,65 @@ def why_impossible(record: Record) -> str | None:
     return _named(record)
 
 
+def _unlike_made(record: Record) -> str | None:
+    """Which metric does not stand as the code of its kind of cell gives it."""
+    ways = made(record.cell)
+    if isinstance(record.cell, BaselineCell) and record.metrics:
+        first = next(iter(record.metrics.values()))
+        score = next((one for one in SCORES if one.unit == first.unit), SCORES[0])
+        ways = dict.fromkeys(record.metrics, score)
+    for name, metric in record.metrics.items():
+        if metric.value is None and not metric.why_null:
+            return f"{name} has neither a figure nor a reason why not"
+        way = ways.get(name)
+        if way is None and name.startswith(OPERATOR):
+            way = OPERATORS
+        if way is not None and (metric.unit != way.unit or metric.better != way.better):
+            return f"{name} is in {metric.unit} ({metric.better}), not in {way.unit} ({way.better})"
+        if metric.samples:
+            if not _is_of_samples(metric) and not _is_earlier(record):
+                return f"{name} is not what its samples give"
+        elif way is not None and way.sampled and metric.value is not None:
+            return f"{name} has no samples"
+    return None
+
+
+def _is_of_samples(metric: Metric) -> bool:
+    """Whether least, quartiles and median are those of the samples. Of a rate the value is one over
+    the median time, which is not looked at."""
+    ordered = sorted(metric.samples)
+    if metric.minimum != ordered[0]:
+        return False
+    told = ((1, metric.q1), (2, None if metric.unit == "1/s" else metric.value), (3, metric.q3))
+    for quarters, one in told:
+        place, more = divmod(quarters * (len(ordered) - 1), 4)
+        found = ordered[place]
+        if more:
+            found = (found * (4 - more) + ordered[place + 1] * more) / 4
+        if one is None:
+            if quarters != 2 or metric.unit != "1/s":
+                return False
+        elif abs(one - found) > _SLACK * found:
+            return False
+    return True
+
+
+def _is_earlier(record: Record) -> bool:
+    """Whether it is of a version that kept only some samples, which their quartiles do not fit."""
+    return any(feature.startswith(EARLIER) for feature in record.cell.versions)
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).utcoffset() == UTC.utcoffset(None)
+    except ValueError:
+        return False
+
+
 def _beside_metrics(record: Record) -> str | None:
     """What of a curve, a picture or the record itself cannot be."""
+    if not _is_moment(record.started_at):
+        return f"it was started at {record.started_at!r:.40}, which is no time in UTC"
     try:
         msgspec.convert(record.method, _Method)
     except msgspec.ValidationError as error:
@@ -70,6 +132,12 @@ def _beside_metrics(record: Record) -> str | None:
         losses = (point.train_loss, point.validation_loss)
         if min(losses) < 0 or max(*losses, point.seconds, point.learning_rate) > _MOST:
             return f"its curve has a figure at step {point.step} that no training has"
+    for before, after in pairwise(record.curve):
+        if not (before.step < after.step and before.seconds <= after.seconds):
+            return f"its curve goes back at step {after.step}"
+    steps = [point.step for point in record.curve]
+    if steps and record.best_step is not None and record.best_step not in steps:
+        return f"its curve has no step {record.best_step}, which is called its best"
     if record.pattern is not None and not 0 <= record.pattern.top <= _MOST:
         return f"the largest value of its picture is {record.pattern.top:g}"
     if record.attended is not None:

@@ -65,12 +65,12 @@ def truncate(text: str) -> str:
     """
     if len(text) <= LONGEST:
         return text
-    text = _LONG.sub(lambda found: _elide_middle(found[0], 60), text)
-    return _elide_middle(text, LONGEST)
+    text = _LONG.sub(lambda found: without_middle(found[0], 60), text)
+    return without_middle(text, LONGEST)
 
 
-def _elide_middle(text: str, most: int) -> str:
-    """A text of at most so many characters, two thirds of them from its beginning."""
+def without_middle(text: str, most: int) -> str:
+    """Return at most so many characters of a text, two thirds of them from its beginning."""
     if len(text) <= most:
         return text
     end = most // 3

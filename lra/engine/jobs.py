@@ -1,4 +1,4 @@
-"""What passes between a run and its workers: a job goes in, messages and one outcome come out."""
+"""Jobs and messages between a run and its workers: a job goes in, one outcome comes out."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ class Job(Frozen, frozen=True, kw_only=True):
 
     cell: Cell
     mechanism: str = ""
-    """How `lra.core.catalogue.find` reaches the mechanism; empty where the cell's name does."""
+    """Reference of the mechanism for `lra.core.catalogue.find`; empty where the cell's name is
+    one."""
     unavailable: str = ""
-    """Why the mechanism cannot be imported, where that is known: its row says so."""
+    """Reason why the mechanism cannot be imported, for its row."""
     task: str = ""
-    """How the task is reached; empty where the cell's name does."""
+    """Reference of the task; empty where the cell's name is one."""
     source: str | None = None
     """Path of real data or of an input to draw, or `hub`; None for the generator."""
     cache: str
@@ -47,11 +48,11 @@ class Job(Frozen, frozen=True, kw_only=True):
     series: str = ""
     """Jobs that may run one after the other in one process; empty for a process of its own."""
     devices: int = 1
-    """How many GPUs, or processes on a CPU, a training is shared by."""
+    """GPUs, or processes on a CPU, that share a training."""
     patience: float = 600.0
     """Seconds that one of these waits for the others before it takes one of them for dead."""
     apart: tuple[str, ...] = ()
-    """What else tells its cell from others of its plan, in words."""
+    """Words that set its cell apart from others of the plan."""
 
     @property
     def label(self) -> str:
@@ -88,8 +89,8 @@ class Job(Frozen, frozen=True, kw_only=True):
 
 
 def _unusual(cell: EfficiencyCell) -> Iterator[str]:
-    """What sets a cell apart from most: whatever is not as its field says by itself."""
-    told = {
+    """Words for the fields of a cell that differ from their defaults."""
+    words = {
         "level": cell.level,
         "direction": cell.direction,
         "dtype": cell.dtype,
@@ -98,12 +99,12 @@ def _unusual(cell: EfficiencyCell) -> Iterator[str]:
         "replicate": f"replicate {cell.replicate}",
     }
     for field in msgspec.structs.fields(cell):
-        if field.name in told and getattr(cell, field.name) != field.default:
-            yield told[field.name]
+        if field.name in words and getattr(cell, field.name) != field.default:
+            yield words[field.name]
 
 
 class Progress(Frozen, frozen=True, tag="progress", kw_only=True):
-    """Where a worker stands."""
+    """Progress of a worker."""
 
     phase: str
     """`data`, `build`, `train`, `memory`, `time`, ..."""
@@ -111,7 +112,7 @@ class Progress(Frozen, frozen=True, tag="progress", kw_only=True):
     steps: int = 0
     """0 where the phase has no steps."""
     loss: float | None = None
-    """Of training, in nat."""
+    """Training loss in nat."""
 
 
 class Stopped(Frozen, frozen=True, tag="stopped"):
@@ -119,7 +120,7 @@ class Stopped(Frozen, frozen=True, tag="stopped"):
 
 
 class Outcome(Frozen, frozen=True, tag="outcome", kw_only=True):
-    """How a cell ended, as its worker saw it; the pool adds time, provenance and error tail."""
+    """The end of a cell as its worker saw it; the pool adds time, provenance and error tail."""
 
     status: Status
     metrics: dict[str, Metric] = msgspec.field(default_factory=dict)
@@ -142,4 +143,4 @@ def stays_after(outcome: Outcome, job: Job) -> bool:
 Report = Callable[[Progress], None]
 
 Message = Progress | Stopped | Outcome
-"""What a worker sends, each one in MessagePack, which unlike JSON knows infinities."""
+"""Messages of a worker, in MessagePack, which unlike JSON knows infinities."""

@@ -12,7 +12,7 @@ SHORTEST = 5
 SEEDS: dict[SplitName, int] = {"train": 0, "validation": 1, "test": 2}
 
 
-class RaggedTask(Task):
+class Rows(Task):
     """A label for each sequence of 5 tokens or more."""
 
     Config = TaskConfig
@@ -33,19 +33,19 @@ class RaggedTask(Task):
         return Split.of(found, np.concatenate(told), by_token=True)
 
 
-class Ragged(RaggedTask):
+class Ragged(Rows):
     """The same in sequences of different lengths."""
 
     card = TaskCard(title="ragged rows", source="none", classes=4, vocabulary=17)
 
 
-class Pairs(RaggedTask):
+class Pairs(Rows):
     """A label for each pair of sequences."""
 
     card = TaskCard(title="ragged pairs", source="none", classes=4, vocabulary=17, inputs=2)
 
 
-class Tokens(RaggedTask):
+class Tokens(Rows):
     """A label for each token but the last."""
 
     card = TaskCard(

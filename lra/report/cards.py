@@ -58,11 +58,11 @@ class Card(msgspec.Struct, frozen=True):
 
 
 def cards(analysis: Analysis, only: Collection[str] | None = None) -> list[Card]:
-    """Return a card for each mechanism with a figure or a check, of those in `only` where it is
-    given; public packages are left out."""
+    """Return a card for each mechanism with a figure, a check or a picture, of those in `only`
+    where it is given; public packages are left out."""
     found = _Cards(analysis)
     figures = analysis.evidence.figures
-    names = {name for name in figures["mechanism"] if name} | set(found.checks)
+    names = {name for name in figures["mechanism"] if name} | {*found.checks, *found.pictures}
     return [
         found.card(name)
         for name in sorted(names)

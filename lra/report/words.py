@@ -13,7 +13,7 @@ import msgspec
 from lra.core.errors import OURS
 from lra.core.escape import escape_controls
 from lra.core.protocol import Machine
-from lra.core.records import FAILED, Failure, Status
+from lra.core.records import Failure, Status
 
 STATUS: dict[Status, str] = {
     "ok": "ok",
@@ -131,22 +131,6 @@ def apart(settings: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def numbered(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return what the ids and the titles of sections of these names end in: `-2`, `: causal`; of
-    one without a name nothing."""
-    return [(f"-{n}", f": {name}") if name else ("", "") for n, name in enumerate(names, start=1)]
-
-
-def lowered(title: str) -> str:
-    """Return a title as it stands behind a colon: `test accuracy at scale mini`."""
-    return f"{title[:1].lower()}{title[1:]}"
-
-
-def raised(text: str) -> str:
-    """Return a text as it begins a sentence: `Test accuracy at scale mini`."""
-    return f"{text[:1].upper()}{text[1:]}"
-
-
 def listing(parts: Sequence[str]) -> str:
     """Return `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
@@ -189,14 +173,6 @@ def ending(status: Status, failure: Failure | None) -> str:
     if failure is not None and status in ("crash", "error") and failure.type not in OURS:
         return f"{STATUS[status]} ({escape_controls(failure.type)})"
     return STATUS[status]
-
-
-def is_failure(word: str) -> bool:
-    """Whether what stands where a figure is missing is a failure: not that a mechanism cannot do
-    what was asked, nor that the figure could not be had."""
-    kind = re.split(r"[ :]", word, maxsplit=1)[0]
-    pruned = f"{STATUS['skipped']}: {_WHY['Pruned']}"
-    return word == pruned or kind in {STATUS[status] for status in FAILED}
 
 
 def machine_words(machine: Machine) -> str:

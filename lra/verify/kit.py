@@ -179,7 +179,7 @@ def _failure(
         law=law.name,
         verdict="failed",
         cases=count + 1,
-        detail=(line if len(line) <= 300 else line[:299] + "…") + inside,
+        detail=line + inside,
         case=case,
         ending=ending,
     )

@@ -1,9 +1,7 @@
-"""What somebody's attention does wrong is a finding of the law that names it, and nothing else."""
+"""A fault of somebody's attention is a finding of the law that names it, and nothing else."""
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Callable
 from typing import Any
@@ -86,11 +84,6 @@ class NotANumber(zoo.Keeps):
         return super().forward(x, mask) / 0.0
 
 
-class CannotBeBuilt(zoo.Keeps):
-    def __init__(self, dim: int, heads: int) -> None:
-        raise ValueError("no heads\ntoday")
-
-
 class NeedsMore(zoo.Keeps):
     def __init__(self, dim: int, heads: int, rank: int) -> None:
         super().__init__(dim, heads)
@@ -101,26 +94,9 @@ class Raises(zoo.Keeps):
         raise KeyError("q")
 
 
-class Hangs(zoo.Keeps):
-    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
-        time.sleep(60)
-        return x
-
-
-class Exits(zoo.Keeps):
-    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
-        os._exit(3)
-
-
 class SystemExits(zoo.Keeps):
     def forward(self, x: Tensor, mask: Any = None) -> Tensor:
         raise SystemExit("enough")
-
-
-class Kills(zoo.Keeps):
-    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
-        os.kill(os.getpid(), signal.SIGKILL)
-        return x
 
 
 class Halves(zoo.Keeps):
@@ -131,27 +107,22 @@ class Halves(zoo.Keeps):
 @pytest.mark.parametrize(
     ("what", "ending", "words"),
     [
-        (AnotherShape, "error", "mine answers with shape (1, 1, 7) where (1, 1, 8) belongs"),
-        (NotANumber, "", "the output is not finite"),
-        (CannotBeBuilt, "error", "ValueError: no heads today"),
-        (NeedsMore, "error", "mine is built with 'rank', which has no default; give it: --set"),
+        (AnotherShape, "error", "(1, 1, 7)"),
+        (NotANumber, "", "not finite"),
+        (NeedsMore, "error", "'rank'"),
         (Raises, "error", "KeyError: 'q'"),
-        (Hangs, "timeout", "no answer within 2 s"),
-        (Exits, "crash", "exit code 3 and no answer"),
-        (SystemExits, "crash", "exit code 1 and no answer"),
-        (Kills, "crash", "killed by SIGKILL"),
-        (Halves, "", "torch.bfloat16 comes out"),
+        (SystemExits, "crash", "exit code 1"),
+        (Halves, "", "torch.bfloat16"),
     ],
 )
 def test_without_an_output_there_is_one_reason_and_no_more_questions(
     what: type[nn.Module], ending: str, words: str
 ) -> None:
-    timeout = 2.0 if what is Hangs else 120.0
-    output, *others = findings(what, "output", "causality", "batch", timeout=timeout)
+    """`test_kit.py` has those that hang, are killed or exit."""
+    output, *others = findings(what, "output", "causality", "batch")
     assert (output.verdict, output.ending) == ("failed", ending), output
     assert words in output.detail and "\n" not in output.detail
     if ending:
-        assert {other.detail for other in others} == {"it gives no output"}
         assert [other.verdict for other in others] == ["not claimed", "skipped"]
 
 
@@ -163,14 +134,12 @@ class HangsAfterwards(zoo.Keeps):
 
 
 def test_who_lets_two_laws_wait_is_asked_no_more() -> None:
-    laws = ("output", "gradcheck", "empty_rows", "batch")
-    found = findings(HangsAfterwards, *laws, "padding_content", timeout=6.0)
-    endings = {finding.law: (finding.verdict, finding.ending) for finding in found}
-    assert endings["output"] == ("held", "")
-    assert [law for law, end in endings.items() if end[1] == "timeout"] == [
-        "gradcheck",
-        "padding_content",
-    ]
-    assert {f.detail for f in found if f.verdict == "skipped"} == {
-        "2 laws before it gave no answer"
+    laws = ("output", "gradcheck", "empty_rows", "batch", "padding_content")
+    found = findings(HangsAfterwards, *laws, timeout=6.0)
+    assert {(f.law, f.ending or f.verdict) for f in found} == {
+        ("output", "held"),
+        ("gradcheck", "timeout"),
+        ("padding_content", "timeout"),
+        ("empty_rows", "skipped"),
+        ("batch", "skipped"),
     }

@@ -1,4 +1,4 @@
-"""What the tests of mechanisms and positions build with, as fixtures that return functions."""
+"""Builders of the tests of mechanisms and positions, as fixtures that return functions."""
 
 from __future__ import annotations
 
@@ -42,15 +42,6 @@ def _cases(*, each_by_default: bool) -> Iterator[Any]:
             yield pytest.param((name, changes), id=f"{name}-{number}", marks=marks)
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    """Small tensors: a second thread only waits."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shrink module constants of these names, so that short inputs span several blocks."""
@@ -73,6 +64,7 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _set_everywhere(monkeypatch: pytest.MonkeyPatch, **constants: Any) -> None:
+    list(loaded())  # what is imported later would keep for good what is set here
     for name, module in list(sys.modules.items()):
         if name.startswith("attention_impls."):
             for constant, value in constants.items():
@@ -196,20 +188,46 @@ def check_oracle() -> Callable[..., None]:
     return check
 
 
-class Largest(TorchDispatchMode):
-    """Remembers the most elements of any tensor that an operation returned."""
+@pytest.fixture
+def check_reference() -> Callable[..., None]:
+    """Compare a layer with its dense float64 reference: outputs, and gradients of the input and of
+    all parameters."""
 
-    elements = 0
-    """Of 8 bytes."""
+    def check(layer: Layer, x: Tensor, context: Context, rtol: float = 1e-9) -> None:
+        leaves = [x, *layer.parameters()]
+        found, wanted = layer(x, context).y_BND, layer.reference(x, context)
+        torch.testing.assert_close(found, wanted, rtol=rtol, atol=1e-9)
+        upstream = torch.randn(
+            found.shape, dtype=found.dtype, generator=torch.Generator().manual_seed(1)
+        )
+        pairs = (
+            torch.autograd.grad(y, leaves, upstream, materialize_grads=True)
+            for y in (found, wanted)
+        )
+        torch.testing.assert_close(*pairs, rtol=1e-7, atol=1e-9)
+
+    return check
+
+
+class Watched(TorchDispatchMode):
+    """Counts operators, and remembers the most elements of any tensor that one returned."""
+
+    calls = elements = 0
+    """The latter of 8 bytes."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         sizes = [x.untyped_storage().nbytes() // 8 for x in tree_leaves(out) if torch.is_tensor(x)]
-        self.elements = max([self.elements, *sizes])
+        self.calls, self.elements = self.calls + 1, max([self.elements, *sizes])
         return out
 
 
 @pytest.fixture
-def largest_tensor() -> type[Largest]:
-    """Return the mode that watches, whose `elements` say how much."""
-    return Largest
+def watched() -> type[Watched]:
+    """Return the mode that watches."""
+    return Watched
+
+
+@pytest.fixture(autouse=True)
+def on_one_thread(one_thread: None) -> None:
+    """Models and inputs are small throughout."""

@@ -1,4 +1,4 @@
-"""What is particular to BigBird: its graph, where it is complete, what stays n-by-n free."""
+"""BigBird's own: its graph, where it is complete, and the tables of it that are kept."""
 
 from __future__ import annotations
 
@@ -10,23 +10,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from attention_impls.contract import Context
 from attention_impls.pattern import bigbird
 from attention_impls.pattern._drawn import random_blocks
-from attention_impls.pattern.bigbird import BigbirdConfig
-
-
-def test_each_block_reads_its_neighbours_the_ends_and_its_own_random_ones(build) -> None:
-    layer = build(("bigbird", {"block": 1, "random": 3}))
-    graph = layer.support(20, 20, Context())[0]
-    drawn = layer._drawn(20)
-    for head in range(2):
-        for block in range(20):
-            read = set(graph[head, block].nonzero().flatten().tolist())
-            if block in (0, 19):
-                assert read == set(range(20))
-                continue
-            fixed = {0, 19, block - 1, block, block + 1}
-            random = drawn[head, block - 1].tolist()
-            assert len(set(random)) == 3 and not fixed & set(random)
-            assert read == fixed | set(random)
 
 
 def test_random_blocks_come_from_everywhere() -> None:
@@ -34,17 +17,12 @@ def test_random_blocks_come_from_everywhere() -> None:
     drawn = random_blocks(tuple(range(50)), 102, 3, 101)
     counts = torch.bincount(drawn.flatten(), minlength=102)[1:101]
     assert counts.sum() == 50 * 100 * 3 and counts.min() > 90 and counts.max() < 220
+    assert bool((drawn.sort(-1).values.diff() > 0).all()), "a row reads none of them twice"
 
 
 def test_the_graph_is_per_head_layer_and_seed_and_frozen(build) -> None:
     case = ("bigbird", {"block": 1, "random": 2})
-    layer, same, other = (
-        build(case),
-        build(case),
-        build(
-            case,
-        ),
-    )
+    layer, same, other = build(case), build(case), build(case)
     other.load_state_dict(type(layer)(layer.dims, layer.config, layer_index=1).state_dict())
     graph = layer.support(30, 30, Context())
     assert torch.equal(graph, same.support(30, 30, Context()))
@@ -62,36 +40,6 @@ def test_few_blocks_are_full_attention_and_one_more_is_not(n: int, build, draw) 
     )
     assert not bool(layer.support(15, 15, Context()).all())
     assert bool(layer.support(14, 14, Context()).all())
-
-
-@pytest.mark.parametrize("folded", [False, True])
-@pytest.mark.parametrize("tile", [40, 10**6])
-def test_the_blocks_equal_the_oracle(
-    tile, folded, build, draw, check_oracle, some_padding, monkeypatch
-) -> None:
-    """Also where one example of a batch is shorter than another, and one block long."""
-    monkeypatch.setattr("attention_impls.pattern._parts.TILE", tile)
-    monkeypatch.setattr("attention_impls.pattern._parts.TILE_COST", 0)
-    monkeypatch.setattr(bigbird, "folds", lambda like: folded)
-    layer = build(("bigbird", {"block": 2, "random": 1}))
-    for n in (11, 12, 23):
-        check_oracle(layer, draw(2, n), Context())
-        check_oracle(layer, draw(2, n), Context(key_mask_BM=some_padding(2, n)))
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("real", [1, 2, 3, 5, 9])
-def test_padding_behind_changes_nothing(real: int, build) -> None:
-    layer = build(("bigbird", {"block": 2, "random": 1}))
-    x = torch.randn(2, 21, 12, dtype=torch.float64)
-    mask = torch.arange(21).expand(2, -1) < torch.tensor([[real], [21]])
-    found = layer(x, Context(query_mask_BN=mask)).y_BND
-    torch.testing.assert_close(found[:1, :real], layer(x[:1, :real], Context()).y_BND)
-    torch.testing.assert_close(found[1:], layer(x[1:], Context()).y_BND)
-
-
-def test_the_papers_sizes_are_the_default() -> None:
-    assert BigbirdConfig() == BigbirdConfig(block=64, random=3, parity="none")
 
 
 def test_the_arenas_random_blocks_are_among_the_first_1024_positions(build) -> None:

@@ -1,4 +1,4 @@
-"""What the contract refuses before a mechanism computes: sizes and masks that do not fit."""
+"""Refusals of the contract, before a mechanism computes: sizes and masks that do not fit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from attention_impls.contract import Context, Dims
+from attention_impls.contract import Attention, Context, Dims
 from lra.core.errors import UsageError
 
 SIZES = {"width": 12, "qkv_width": 16, "heads": 2, "max_length": 20}
@@ -66,13 +66,6 @@ def test_the_mask_of_a_source_has_the_sources_length(build) -> None:
         layer(x, Context(key_mask_BM=WRONG["short"]), source_BMD=source)
 
 
-def test_checking_masks_breaks_no_graph(build) -> None:
-    layer, x = build(("full", {})), torch.randn(2, 5, 12, dtype=torch.float64)
-    compiled = torch.compile(layer, backend="eager", fullgraph=True)
-    context = Context(query_mask_BN=torch.ones(2, 5, dtype=torch.bool))
-    torch.testing.assert_close(compiled(x, context).y_BND, layer(x, context).y_BND)
-
-
 def test_what_a_mask_of_keys_alone_hides_is_not_read(any_case, build, directions) -> None:
     layer = build(any_case)
     if layer.mixes_queries:
@@ -86,3 +79,15 @@ def test_what_a_mask_of_keys_alone_hides_is_not_read(any_case, build, directions
         context = Context(causal, key_mask_BM=mask)
         found, wanted = (layer(y, context).y_BND for y in (x * (10 - 9 * mask[..., None]), x))
         torch.testing.assert_close(found[mask], wanted[mask])
+
+
+def test_an_oracle_computes_in_float64(any_case, build, directions) -> None:
+    layer, x = build(any_case, dtype=torch.float32), torch.randn(2, 9, 12)
+    for causal in directions(layer):
+        context = Context(causal)
+        if isinstance(layer, Attention):
+            *heads, extra = layer.project(x, context, None, None)
+            out, _ = layer.oracle(*heads, context, **extra)
+        else:
+            out = layer.oracle(x, context)
+        assert out.dtype == torch.float64

@@ -1,4 +1,4 @@
-"""What a mechanism declares of its operations, against what torch counts of a call."""
+"""Declared operations of a mechanism, against those that torch counts of a call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lra.core.errors import UnsupportedError
 from lra.measure.operations import count_operations
 
 LENGTHS = (1, 64, 100, 257, 600)
-"""Of one position, of whole blocks, and of what is left over; the last is past every reach."""
+"""One position, whole blocks, and a rest; the last is past every reach."""
 TRIALS = 100
 """The longest that trials are asked for: their blocks are of a few positions, so that this is past
 their reach, and a call of torch for each pair of blocks of more would take long."""
@@ -36,8 +36,8 @@ CHANGED: dict[str, tuple[dict[str, Any], ...]] = {
 }
 """Beside the defaults and the trials: other ways that a formula takes."""
 WITHIN = {("longformer", 1): 0.01}
-"""What need not be exact, by mechanism and length: of one position, the sum over all that a global
-row reads has one term, which torch multiplies element by element and does not count."""
+"""Shares that may be missing, by mechanism and length: at one position, the sum over all that a
+global row reads has one term, which torch multiplies element by element and does not count."""
 
 
 def _cases() -> Iterator[Any]:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention_impls.contract import Context, Layer
 from attention_impls.dense import _streamed
@@ -53,15 +52,11 @@ def with_gradients(y: Tensor, leaves: list[Tensor]) -> list[Tensor]:
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 @pytest.mark.parametrize("n", [1, 7, 24])
-def test_it_equals_the_oracle(case, n, build, directions, some_padding) -> None:
+def test_it_equals_the_oracle(case, n, build, directions, some_padding, check_reference) -> None:
     layer = build(case)
     x = torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True)
-    leaves = [x, *layer.parameters()]
     for context in requests(layer, directions, some_padding, n):
-        found = with_gradients(layer(x, context).y_BND, leaves)
-        wanted = with_gradients(layer.reference(x, context), leaves)
-        for one, other in zip(found, wanted, strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)
+        check_reference(layer, x, context, rtol=1e-7)
 
 
 @pytest.mark.parametrize("far", [0.0, 1000.0])
@@ -102,30 +97,16 @@ def test_in_halves_it_is_as_near_as_halves_are(case, build, directions, some_pad
             assert (one.double() - other).norm() < 0.03 * other.norm()
 
 
-class Calls(TorchDispatchMode):
-    """Counts operators."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
-        self.count += 1
-        return func(*args, **(kwargs or {}))
-
-
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_calls_do_not_grow_with_batch_heads_or_length(case, build) -> None:
+def test_calls_do_not_grow_with_batch_heads_or_length(case, build, watched) -> None:
     counts = []
     for batch, heads, n in ((2, 2, 24), (9, 2, 24), (2, 4, 24), (2, 2, 192)):
         if case[0] == "chunked" and n > 24:
             continue  # its chunks of queries are as many as there are
         layer = build(case, heads=heads, max_length=200, dtype=torch.float32)
         x = torch.randn(batch, n, 12, requires_grad=True)
-        with Calls() as calls:
+        with watched() as seen:
             layer(x, Context()).y_BND.sum().backward()
-        counts.append(calls.count)
+        counts.append(seen.calls)
     # A view here or there is none where it would be of all.
     assert max(counts) - min(counts) < 7

@@ -1,4 +1,4 @@
-"""What a compiler makes of mechanisms: one graph, whatever the length, or two."""
+"""Graphs that a compiler makes of mechanisms: one, whatever the length, or two."""
 
 from __future__ import annotations
 

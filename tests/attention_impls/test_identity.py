@@ -1,24 +1,10 @@
-"""What is particular to no mixing: it returns V, under any position scheme."""
+"""No mixing: the projections that it pays for, and those it trains."""
 
 from __future__ import annotations
 
 import torch
 
 from attention_impls.contract import Context
-from lra.core.catalogue import find, load, names
-
-
-def test_returns_the_values_whatever_the_positions(build, draw) -> None:
-    layer = build(("identity", {}))
-    q, k, v = draw(2, 7)
-    x = torch.randn(2, 7, 12, dtype=torch.float64)
-    expected = layer.output(layer.value(x))
-    for name in names("position"):
-        position = load(find("position", name))(layer.dims)
-        for causal in (False, True):
-            context = Context(causal=causal, position=position)
-            assert torch.equal(layer.attend(q, k, v, context)[0], v)
-            torch.testing.assert_close(layer(x, context).y_BND, expected)
 
 
 def test_queries_and_keys_are_projected_and_dropped(build, monkeypatch) -> None:

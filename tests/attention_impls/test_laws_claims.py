@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from lra.core.catalogue import find, load, names
+from lra.core.errors import UsageError
 
 PATTERN = {
     "bidirectional": True,
@@ -48,7 +49,7 @@ AT_LEAST: dict[str, dict[str, Any]] = {
     "lstm": RECURRENT,
     "identity": {"bidirectional": True, "causal": "strict", "padding": "content", "bias": True},
 }
-"""What each mechanism was promised to do, and the floor beside them; laws prove that it does."""
+"""Claims promised of each mechanism, and of the floor beside them; laws prove them."""
 
 
 ORDER = {
@@ -81,3 +82,59 @@ def test_cards_say_where_a_mechanism_comes_from(name: str) -> None:
 def test_an_unknown_hyper_parameter_is_refused(name: str) -> None:
     with pytest.raises(msgspec.ValidationError, match="no_such_key"):
         msgspec.convert({"no_such_key": 1}, load(find("mechanism", name)).Config)
+
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "sliding_window": {"left": 256, "right": 256},
+    "block_local": {"block": 64, "parity": "none"},
+    "sparse_strided": {"stride": 128},
+    "sparse_fixed": {"stride": 128, "summary": 32, "parity": "none"},
+    "longformer": {"window": 512, "leading": 1, "parity": "none"},
+    "bigbird": {"block": 64, "random": 3, "parity": "none"},
+    "nystromformer": {"landmarks": 64, "iterations": 6, "convolution": 35},
+    "reformer": {"chunk": 64, "rounds": 4, "parity": "none"},
+    "sinkhorn": {
+        "block": 64,
+        "iterations": 7,
+        "temperature": 0.75,
+        "noise": True,
+        "parity": "none",
+    },
+    "synthesizer": {"logits": "factorised", "rank": 32, "dot_product": False},
+}
+"""The papers' hyper-parameters."""
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_the_papers_hyper_parameters_are_the_default(name: str) -> None:
+    kind = load(find("mechanism", name)).Config
+    assert kind() == kind(**DEFAULTS[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "wrong"),
+    [
+        ("sliding_window", "left", -1),
+        ("block_local", "block", 0),
+        ("sparse_strided", "stride", 0),
+        ("sparse_fixed", "summary", 0),
+        ("nystromformer", "landmarks", 0),
+        ("nystromformer", "convolution", 4),
+        ("linformer", "rank", 0),
+        ("linformer", "sharing", "none"),
+        ("performer", "features", 0),
+        ("performer", "kernel", "cosine"),
+        ("performer", "norms", "unit"),
+        ("performer", "redraw_every", -1),
+        ("reformer", "chunk", 0),
+        ("reformer", "rounds", 0),
+        ("sinkhorn", "block", 0),
+        ("sinkhorn", "temperature", 0.0),
+        ("sinkhorn", "iterations", -1),
+        ("synthesizer", "rank", 0),
+        ("synthesizer", "logits", "learned"),
+    ],
+)
+def test_a_wrong_hyper_parameter_is_refused(name: str, field: str, wrong: object) -> None:
+    with pytest.raises((msgspec.ValidationError, UsageError), match=rf"\b{field}\b"):
+        msgspec.convert({field: wrong}, load(find("mechanism", name)).Config)

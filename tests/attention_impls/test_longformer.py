@@ -1,4 +1,4 @@
-"""What is particular to Longformer: its global rows and columns, and the arena's form."""
+"""Longformer's own: its global rows and columns, and the arena's form."""
 
 from __future__ import annotations
 
@@ -7,36 +7,12 @@ import torch
 
 from attention_impls.contract import Context
 from attention_impls.pattern import longformer
-from attention_impls.pattern.longformer import LongformerConfig
 from lra.core.errors import UnsupportedError
-
-ONE_GLOBAL = """
-    xxxxxx
-    xxx...
-    xxxx..
-    x.xxx.
-    x..xxx
-    x...xx
-"""
-"""A window of one to either side, and the first position global."""
-
-
-def written(pattern: str) -> torch.Tensor:
-    return torch.tensor([[sign == "x" for sign in line] for line in pattern.split()])
 
 
 def support(layer, n: int, context: Context) -> torch.Tensor:
     x = torch.zeros(1, n, 12, dtype=torch.float64)
     return layer.support(n, n, context, **layer.project(x, context, None, None).extra)[0, 0]
-
-
-def test_the_pattern_against_a_mask_by_hand(build) -> None:
-    layer = build(("longformer", {"window": 2}))
-    assert torch.equal(support(layer, 6, Context()), written(ONE_GLOBAL))
-    special = torch.tensor([[False, False, True, False, False, False]])
-    found = support(layer, 6, Context(special_BN=special))
-    assert bool(found[2].all()) and bool(found[:, 2].all())
-    assert found[0].tolist() == [True, True, True, False, False, False]
 
 
 def test_global_projections_start_as_copies_and_global_rows_alone_use_them(build) -> None:
@@ -58,7 +34,7 @@ def test_global_projections_start_as_copies_and_global_rows_alone_use_them(build
 @pytest.mark.parametrize("folded", [False, True])
 @pytest.mark.parametrize("config", [{"window": 4}, {"window": 3, "leading": 3}, {"window": 0}])
 def test_rows_with_many_or_no_global_positions_equal_the_oracle(
-    config, folded, blocks, build, some_padding, monkeypatch
+    config, folded, blocks, build, some_padding, check_reference, monkeypatch
 ) -> None:
     """Different numbers of them in one batch, some of them padded, some inside of windows."""
     monkeypatch.setattr(longformer, "folds", lambda like: folded)
@@ -70,18 +46,9 @@ def test_rows_with_many_or_no_global_positions_equal_the_oracle(
         x = torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True)
         special = torch.rand(2, n) > 0.7
         special[0] = False
-        leaves = [x, *layer.parameters()]
         for mask in (None, some_padding(2, n)):
             for chosen in (None, special):
-                context = Context(query_mask_BN=mask, special_BN=chosen)
-                found, expected = layer(x, context).y_BND, layer.reference(x, context)
-                torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
-                upstream = torch.randn_like(found)
-                pairs = (
-                    torch.autograd.grad(y, leaves, upstream, materialize_grads=True)
-                    for y in (found, expected)
-                )
-                torch.testing.assert_close(*pairs, rtol=1e-8, atol=1e-8)
+                check_reference(layer, x, Context(query_mask_BN=mask, special_BN=chosen))
 
 
 def test_the_arenas_window_is_lopsided_and_has_no_global_position(build) -> None:
@@ -105,10 +72,6 @@ def test_the_arenas_form_refuses_global_positions(build) -> None:
     special = torch.arange(9).expand(1, -1) == 3
     with pytest.raises(UnsupportedError, match=r"longformer.*parity.*special_BN"):
         layer(torch.zeros(1, 9, 12).double(), Context(special_BN=special))
-
-
-def test_the_papers_window_is_the_default() -> None:
-    assert LongformerConfig() == LongformerConfig(window=512, leading=1, parity="none")
 
 
 def test_one_mask_serves_all_examples_where_none_is_padded(build, monkeypatch) -> None:

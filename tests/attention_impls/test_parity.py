@@ -23,7 +23,7 @@ AS_THEY_ARE = ("memory_growth", "time_growth", "convergence", "exact_softmax")
 LAWS = [law for law in kit.select() if law.name not in AS_THEY_ARE]
 
 BY_LENGTH = {"causal": "no", "decode": "none", "padding": "length"}
-"""Of sets that depend on how many positions there are."""
+"""Claims of sets that depend on how many positions there are."""
 
 LESS: dict[str, dict[str, Any]] = {
     "block_local": {"config": {"block": 4}, "claims": BY_LENGTH},

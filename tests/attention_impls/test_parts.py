@@ -19,10 +19,10 @@ DENSE_BY_COST = [
     ("sparse_fixed", {"stride": 128, "summary": 64}),
     ("sparse_strided", {"stride": 2}),
 ]
-"""Of so many pairs at any length that dense would always cost less, but for its memory."""
+"""So many pairs at any length that dense would always cost less, but for its memory."""
 
 WAYS = {"tiles": (0, 0), "written": (2**14, 0), "dense": (2**14, 2)}
-"""What a tile costs and what dense gains, for which each way is the cheapest."""
+"""Costs of a tile and gains of dense, for which each way is the cheapest."""
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_corners_are_where_some_query_of_a_block_sees_no_key(left, right, size) 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_every_way_equals_the_oracle(
-    name: str, way: str, build, some_padding, monkeypatch, ran
+    name: str, way: str, build, some_padding, check_reference, monkeypatch, ran
 ) -> None:
     cost, advantage = WAYS[way]
     monkeypatch.setattr(_parts, "TILE_COST", cost)
@@ -130,11 +130,7 @@ def test_every_way_equals_the_oracle(
     layer = build((name, config))
     x = torch.randn(2, 45, 12, dtype=torch.float64, requires_grad=True)
     for mask in (None, some_padding(2, 45), torch.arange(45) < torch.tensor([[45], [9]])):
-        context = Context(query_mask_BN=mask)
-        found, expected = layer(x, context).y_BND, layer.reference(x, context)
-        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
-        gradients = (torch.autograd.grad(y.square().sum(), x)[0] for y in (found, expected))
-        torch.testing.assert_close(*gradients, rtol=1e-8, atol=1e-8)
+        check_reference(layer, x, Context(query_mask_BN=mask))
     assert set(ran) == ({way} - {"dense"})
 
 

@@ -1,15 +1,13 @@
-"""What is particular to the Reformer: buckets, the ring of chunks, the position itself."""
+"""The Reformer's own: buckets, the ring of chunks, the position itself."""
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 import torch
 
 from attention_impls.contract import Context
 from attention_impls.learned import reformer
 from attention_impls.learned._merged import takes_merged
-from attention_impls.learned.reformer import ReformerConfig
 
 
 def shared_softmax(q, k, v, causal=False):
@@ -19,20 +17,6 @@ def shared_softmax(q, k, v, causal=False):
     if causal:
         logits = logits.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf)
     return logits.softmax(-1) @ v
-
-
-def test_three_positions_by_hand(build, draw) -> None:
-    """Chunks of one: each reads itself and whoever is sorted before it, the first the last."""
-    layer = build(("reformer", {"chunk": 1, "rounds": 1}))
-    q, k, v = (x.detach() for x in draw(1, 3))
-    buckets = torch.tensor([4, 1, 1]).expand(1, 2, 1, 3)  # sorted: 1, 2, 0
-    found, _ = layer.attend(q, k, v, Context(), buckets=buckets)
-    torch.testing.assert_close(found, v[:, :, [2, 0, 1]])
-    # Causal, what is sorted before 0 lies in its future, and it is left with itself.
-    found, _ = layer.attend(q, k, v, Context(causal=True), buckets=buckets)
-    torch.testing.assert_close(found, v[:, :, [0, 0, 1]])
-    support = layer.support(3, 3, Context(), buckets=buckets)[0, 0]
-    assert support.int().tolist() == [[1, 0, 1], [1, 1, 0], [0, 1, 1]]
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -51,56 +35,17 @@ def test_up_to_two_chunks_it_is_full_whatever_the_buckets(
         torch.testing.assert_close(found[:, :, 0], qkv[2][:, :, 0])
 
 
-def test_four_chunks_are_not_full(build, draw) -> None:
-    layer = build(("reformer", {"chunk": 3, "rounds": 1}))
-    qkv = draw(2, 12)
-    found, _ = layer.attend(*qkv, Context(), buckets=torch.randint(4, (2, 2, 1, 12)))
-    assert not torch.allclose(found, shared_softmax(*qkv))
-
-
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("autograd", [False, True])
-def test_both_ways_equal_the_oracle(
-    autograd, causal, build, some_padding, small_tiles, monkeypatch
+def test_tiles_equal_the_oracle(
+    causal, build, some_padding, small_tiles, check_reference, monkeypatch
 ) -> None:
-    """By tiles with a gradient of its own, as on the CPU, and written out, as on a GPU."""
-    monkeypatch.setattr(reformer, "needs_autograd", lambda q, position: autograd)
+    """With a gradient of their own, as on a CPU; `test_gpu_courses` has the other way."""
     monkeypatch.setattr(reformer, "LONG", 0)
     layer = build(("reformer", {"chunk": 3, "rounds": 4}))
     for n in (1, 5, 6, 16):
         x = torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True)
-        leaves = [x, *layer.parameters()]
         for mask in (None, some_padding(2, n)):
-            context = Context(causal, query_mask_BN=mask)
-            found, expected = layer(x, context).y_BND, layer.reference(x, context)
-            torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
-            upstream = torch.randn_like(found)
-            pairs = (
-                torch.autograd.grad(y, leaves, upstream, materialize_grads=True)
-                for y in (found, expected)
-            )
-            for one, other in zip(*pairs, strict=True):
-                torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_in_halves_a_gpu_rounds_no_sums(causal, build, some_padding, monkeypatch) -> None:
-    """As near to the oracle of the same numbers as products of halves are, with its gradients."""
-    monkeypatch.setattr(reformer, "needs_autograd", lambda q, position: True)
-    layer = build(("reformer", {"chunk": 4, "rounds": 4}), dtype=torch.bfloat16)
-    x = torch.randn(2, 37, 12, dtype=torch.bfloat16, requires_grad=True)
-    for mask in (None, some_padding(2, 37)):
-        heads = layer.project(x, Context(causal, key_mask_BM=mask), None, None)
-        qkv = [y.detach().requires_grad_() for y in heads[:3]]
-        context = Context(causal, key_mask_BM=mask)
-        found, _ = layer.attend(*qkv, context, **heads.extra)
-        expected, _ = layer.oracle(*qkv, context, **heads.extra)
-        assert found.dtype == torch.bfloat16
-        upstream = torch.randn_like(found)
-        pairs = ([y, *torch.autograd.grad(y, qkv, upstream.to(y.dtype))] for y in (found, expected))
-        for one, other in zip(*pairs, strict=True):
-            error = (one.double() - other.double()).norm() / other.double().norm()
-            assert error < 0.02
+            check_reference(layer, x, Context(causal, query_mask_BN=mask))
 
 
 @pytest.mark.parametrize(
@@ -146,26 +91,6 @@ def test_the_gradient_drops_the_weights_that_the_output_dropped(
     assert not torch.allclose(dropped, layer.eval().attend(q, k, v, Context(), buckets=buckets)[0])
 
 
-def test_every_round_reads_two_chunks_and_their_order_is_nothing(build, draw) -> None:
-    layer = build(("reformer", {"chunk": 3, "rounds": 4}))
-    buckets = torch.randint(5, (2, 2, 4, 12))
-    assert bool((layer._count(12, Context(), buckets).sum(-1) == 4 * 2 * 3).all())
-    qkv = draw(2, 12)
-    one, other = (
-        layer.attend(*qkv, Context(), buckets=buckets[:, :, order])[0]
-        for order in ([0, 1, 2, 3], [2, 0, 3, 1])
-    )
-    torch.testing.assert_close(one, other)
-
-
-def test_one_bucket_for_all_is_local_in_time(build, draw) -> None:
-    layer = build(("reformer", {"chunk": 2, "rounds": 1}))
-    support = layer.support(8, 8, Context(causal=True), buckets=torch.zeros(1, 1, 1, 8))[0, 0]
-    chunk = torch.arange(8) // 2
-    back = chunk[:, None] - chunk
-    assert torch.equal(support, ((back == 0) | (back == 1)) & torch.ones(8, 8).bool().tril())
-
-
 def test_buckets_feel_directions_alone(build) -> None:
     layer = build(("reformer", {"chunk": 4, "rounds": 3}))
     x = torch.randn(2, 2, 40, 8, dtype=torch.float64)
@@ -184,11 +109,11 @@ def test_of_equally_near_directions_the_first_counts() -> None:
     assert torch.equal(reformer._nearest(along), wanted)
 
 
-def test_rounds_hash_one_after_the_other(build, largest_tensor) -> None:
+def test_rounds_hash_one_after_the_other(build, watched) -> None:
     layer = build(("reformer", {"chunk": 4, "rounds": 8}))
-    with largest_tensor() as largest:
+    with watched() as seen:
         layer.buckets(torch.randn(1, 2, 256, 8, dtype=torch.float64), None)
-    assert largest.elements <= 2 * 256 * 64
+    assert seen.elements <= 2 * 256 * 64
 
 
 def test_padding_has_a_bucket_behind_all_others(build) -> None:
@@ -210,20 +135,8 @@ def test_long_inputs_have_about_as_many_buckets_as_the_paper(build) -> None:
         assert total % 2 == 0 and 2 * n <= total <= 2.5 * n
 
 
-def test_a_seed_and_a_layer_have_draws_of_their_own(build) -> None:
-    draws = [build(("reformer", {}), seed=seed).directions_HRK2T for seed in (0, 0, 1)]
-    assert torch.equal(draws[0], draws[1]) and not torch.equal(draws[0], draws[2])
-
-
-def test_hyper_parameters() -> None:
-    assert ReformerConfig() == ReformerConfig(64, 4, "none")
-    for wrong in ({"chunk": 0}, {"rounds": 0}):
-        with pytest.raises(msgspec.ValidationError):
-            msgspec.convert(wrong, ReformerConfig)
-
-
 def test_the_arenas_buckets_and_chunks_are_ten_whatever_the_length(build, draw) -> None:
-    """Of 2001 positions its code makes 2010, in chunks of 201; here the last is short."""
+    """Its code makes 2010 of 2001 positions, in chunks of 201; here the last is short."""
     layer = build(("reformer", {"chunk": 64, "rounds": 1, "parity": "lra2021"}))
     for n, size in ((2001, 201), (1000, 101), (41, 5)):
         buckets = layer.buckets(torch.randn(1, 2, n, 8, dtype=torch.float64), None)
@@ -258,7 +171,9 @@ def test_the_arenas_logits_by_hand(build) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 5, 6])
-def test_up_to_two_chunks_nothing_is_sorted(n, build, some_padding, monkeypatch) -> None:
+def test_up_to_two_chunks_nothing_is_sorted(
+    n, build, some_padding, check_reference, monkeypatch
+) -> None:
     """Whether hashed or not: rounds that see every pair once cancel in their mean."""
     monkeypatch.delattr(reformer, "sorted_attention")
     monkeypatch.delattr(reformer.Reformer, "buckets")
@@ -266,8 +181,4 @@ def test_up_to_two_chunks_nothing_is_sorted(n, build, some_padding, monkeypatch)
     x = torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True)
     for causal in (False, True):
         for mask in (None, some_padding(2, n)):
-            context = Context(causal, query_mask_BN=mask)
-            found, expected = layer(x, context).y_BND, layer.reference(x, context)
-            torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
-            grads = (torch.autograd.grad(y.sum(), x)[0] for y in (found, expected))
-            torch.testing.assert_close(*grads, rtol=1e-7, atol=1e-9)
+            check_reference(layer, x, Context(causal, query_mask_BN=mask))

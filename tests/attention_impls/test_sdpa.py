@@ -1,4 +1,4 @@
-"""What is particular to fused attention: which mask, if any, reaches PyTorch's kernel."""
+"""Fused attention's own: the mask, if any, that reaches PyTorch's kernel."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_boolean_masks_where_something_is_hidden(build, draw, calls) -> None:
 
 
 def test_no_kernel_meets_a_row_without_keys(build, draw, calls) -> None:
-    """What it would make of one differs between backends; our output is zero on all."""
+    """Backends differ in the output of such a row; ours is zero on all."""
     layer = build(("sdpa", {}))
     position = load(find("position", "alibi"))(layer.dims)
     mask = torch.tensor([[False, False, True], [False, False, False]])

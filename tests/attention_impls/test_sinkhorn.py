@@ -1,19 +1,16 @@
-"""What is particular to the Sinkhorn Transformer: the sort, its balance, what a block reads."""
+"""The Sinkhorn Transformer's own: the sort, its balance, its noise, the slots of a block."""
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 import torch
 import torch.nn.functional as F
 
-from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Context, Dims
 from attention_impls.dense.sdpa import Sdpa
 from attention_impls.learned._sorting import FLOOR, with_sorted, with_sorted_at_once
 from attention_impls.learned._sorting import sort as sorted_by
 from attention_impls.learned.sinkhorn import Sinkhorn, SinkhornConfig
-from lra.core.errors import UnsupportedError
 
 BOTH = pytest.mark.parametrize("join", [with_sorted, with_sorted_at_once])
 """As a CPU has it, and as a GPU does."""
@@ -53,15 +50,6 @@ def test_the_sort_comes_near_doubly_stochastic_and_its_rows_are_exact() -> None:
     assert gaps[0] > gaps[1] > gaps[2] > gaps[3] and gaps[3] < 1e-3
 
 
-def test_permuting_the_sources_permutes_thesorted_by() -> None:
-    wanted = torch.randn(1, 2, 6, 6, dtype=torch.float64)
-    order = torch.randperm(6)
-    sort = sorted_by(wanted, all_real(6), 7, causal=False)
-    torch.testing.assert_close(
-        sorted_by(wanted[..., order], all_real(6), 7, causal=False), sort[..., order]
-    )
-
-
 def test_padded_blocks_neither_want_nor_are_wanted() -> None:
     wanted = torch.randn(1, 2, 5, 5, dtype=torch.float64)
     filled = torch.tensor([[True, False, True, True, False]])
@@ -72,36 +60,6 @@ def test_padded_blocks_neither_want_nor_are_wanted() -> None:
         alone = sorted_by(inner, all_real(3), 7, causal)
         torch.testing.assert_close(sort[:, :, real][..., real], alone)
         assert not bool(sort[:, :, real][..., ~filled[0]].any())
-
-
-def test_a_causal_sort_reads_earlier_blocks_alone() -> None:
-    sort = sorted_by(torch.randn(1, 2, 5, 5, dtype=torch.float64), all_real(5), 7, causal=True)
-    assert not bool(sort.triu().any()) and bool((sort.tril(-1) > 0).any())
-    torch.testing.assert_close(sort.sum(-1)[..., 1:], torch.ones(1, 2, 4, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_one_block_is_softmax_attention(causal, build, draw) -> None:
-    layer = build(("sinkhorn", {"block": 23}))
-    qkv = draw(2, 23)
-    wanted = torch.randn(2, 2, 1, 1, dtype=torch.float64)
-    found, _ = layer.attend(*qkv, Context(causal), wanted=wanted)
-    torch.testing.assert_close(found, softmax_oracle(*qkv, Context(causal))[0])
-
-
-def test_a_hard_sort_reads_the_block_it_names(build, draw) -> None:
-    """Block 0 reads 2, 1 reads 0, 2 reads 1: values from the sorted values, not from the keys."""
-    layer = build(("sinkhorn", {"block": 3}))
-    q, k, v = draw(1, 9)
-    order = [2, 0, 1]
-    wanted = torch.full((1, 2, 3, 3), -300.0, dtype=torch.float64)
-    wanted[:, :, range(3), order] = 0.0
-    found, _ = layer.attend(q, k, v, Context(), wanted=wanted)
-    for block, other in enumerate(order):
-        rows = [*range(3 * block, 3 * block + 3)]
-        read = [*rows, *range(3 * other, 3 * other + 3)]
-        expected = (q[:, :, rows] @ k[:, :, read].mT / 8**0.5).softmax(-1) @ v[:, :, read]
-        torch.testing.assert_close(found[:, :, rows], expected)
 
 
 def test_noise_is_for_training_only(build) -> None:
@@ -144,22 +102,6 @@ def test_the_arenas_sums_by_hand(build) -> None:
     permutation = torch.randn(2, 3, 3, dtype=torch.float64).softmax(-1)
     as_run = torch.einsum("hskd,hnl->hsnd", blocks, permutation)
     torch.testing.assert_close(as_run[:, :, 1], blocks.sum(2))
-
-
-def test_the_arenas_sums_equal_their_oracle(build, draw, check_oracle, some_padding) -> None:
-    layer = build(("sinkhorn", {"block": 5, "parity": "lra2021"}))
-    for n in (1, 4, 5, 6, 20, 23):
-        check_oracle(layer, draw(2, n), Context())
-        check_oracle(layer, draw(2, n), Context(key_mask_BM=some_padding(2, n)))
-    with pytest.raises(UnsupportedError, match="parity"):
-        layer.attend(*draw(1, 20), Context(causal=True))
-
-
-def test_hyper_parameters() -> None:
-    assert SinkhornConfig() == SinkhornConfig(64, 7, 0.75, True, "none")
-    for wrong in ({"block": 0}, {"temperature": 0.0}, {"iterations": -1}):
-        with pytest.raises(msgspec.ValidationError):
-            msgspec.convert(wrong, SinkhornConfig)
 
 
 def test_the_mix_is_made_in_the_precision_of_the_sort() -> None:

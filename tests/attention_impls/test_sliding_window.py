@@ -1,71 +1,23 @@
-"""What is particular to the window: its edges, its three computations, its memory, its state."""
+"""The window's own: its three computations, its memory, its state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-import msgspec
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention_impls.contract import Context
 from attention_impls.pattern import sliding_window
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._blocked import blocked_attention
 from attention_impls.pattern._fused import dense_attention, folded_attention
-from attention_impls.pattern.sliding_window import SlidingWindowConfig
 from lra.core.catalogue import find, load
 from lra.core.errors import UnsupportedError
 
 COMPUTATIONS = [blocked_attention, folded_attention, dense_attention]
-
-BAND = """
-    xxx....
-    xxxx...
-    .xxxx..
-    ..xxxx.
-    ...xxxx
-    ....xxx
-    .....xx
-"""
-"""left = 1, right = 2 at seven positions."""
-
-
-def written(pattern: str) -> Tensor:
-    return torch.tensor([[sign == "x" for sign in line] for line in pattern.split()])
-
-
-def test_the_edges_of_the_band_against_a_mask_by_hand(build, draw) -> None:
-    layer = build(("sliding_window", {"left": 1, "right": 2}))
-    support = layer.support(7, 7, Context())
-    assert torch.equal(support, written(BAND))
-    assert torch.equal(layer.support(7, 7, Context(causal=True)), written(BAND).tril())
-    q, k, v = draw(1, 7)
-    for causal in (False, True):
-        pattern = written(BAND).tril() if causal else written(BAND)
-        masked = (q @ k.mT / 8**0.5).masked_fill(~pattern, -torch.inf).softmax(-1) @ v
-        torch.testing.assert_close(layer.attend(q, k, v, Context(causal))[0], masked)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_a_window_as_wide_as_the_input_is_full_attention(causal, build, draw) -> None:
-    qkv = draw(2, 23)
-    wide = build(("sliding_window", {"left": 22, "right": 22}))
-    narrow = build(("sliding_window", {"left": 21, "right": 21}))
-    full = F.scaled_dot_product_attention(*qkv, is_causal=causal)
-    torch.testing.assert_close(wide.attend(*qkv, Context(causal))[0], full)
-    assert not torch.allclose(narrow.attend(*qkv, Context(causal))[0], full)
-
-
-def test_a_window_of_nothing_but_the_own_place_returns_v(build, draw) -> None:
-    qkv = draw(2, 23)
-    out, _ = build(("sliding_window", {"left": 0, "right": 0})).attend(*qkv, Context())
-    torch.testing.assert_close(out, qkv[2])
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -108,12 +60,6 @@ def test_the_block_that_is_shipped_equals_the_oracle(
     for causal in (False, True):
         for mask in (None, some_padding(2, 400)):
             check_oracle(layer, draw(2, 400), Context(causal, key_mask_BM=mask))
-
-
-def test_fewer_queries_than_keys_stand_at_their_end(build, draw, check_oracle) -> None:
-    layer = build(("sliding_window", {"left": 3}))
-    position = load(find("position", "alibi"))(layer.dims)
-    check_oracle(layer, draw(2, 5, 8), Context(causal=True, position=position))
 
 
 @pytest.mark.parametrize("compute", [blocked_attention, folded_attention])
@@ -164,29 +110,14 @@ def test_dropout_keeps_the_mean_and_its_gradient(compute: Callable[..., Tensor],
     assert bool((error <= 5 * draws.std(0) / 500**0.5 + 1e-12).all())
 
 
-class Largest(TorchDispatchMode):
-    """Notes the most elements that any tensor of a computation has."""
-
-    elements = 0
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        result = function(*args, **(kwargs or {}))
-        if isinstance(result, Tensor):
-            stored = result.untyped_storage().nbytes() // result.element_size()
-            self.elements = max(self.elements, stored)
-        return result
-
-
 @pytest.mark.parametrize("compute", [blocked_attention, folded_attention])
-def test_no_array_grows_with_the_square_of_the_length(compute, draw, monkeypatch) -> None:
+def test_no_array_grows_with_the_square_of_the_length(compute, draw, watched, monkeypatch) -> None:
     monkeypatch.setattr("attention_impls.pattern._blocked.TILE", 4096)
     largest = []
     for n in (400, 800):
         qkv = draw(1, n, heads=1, width=4)
         band = Band(n, n, left=8, right=8, size=8)
-        with Largest() as seen:
+        with watched() as seen:
             out = compute(*qkv, band, key_mask_BM=None, position=None, origin=0, dropout=0.0)
             torch.autograd.grad(out.sum(), qkv)
         largest.append(seen.elements)
@@ -195,7 +126,7 @@ def test_no_array_grows_with_the_square_of_the_length(compute, draw, monkeypatch
 
 @pytest.mark.parametrize(("trained", "memory"), [(False, "O(n d)"), (True, "O(n w)")])
 def test_wider_windows_take_the_memory_that_the_card_says(
-    trained: bool, memory: str, build, draw, monkeypatch
+    trained: bool, memory: str, build, draw, watched, monkeypatch
 ) -> None:
     monkeypatch.setattr("attention_impls.pattern._blocked.TILE", 1)
     position = None
@@ -206,7 +137,7 @@ def test_wider_windows_take_the_memory_that_the_card_says(
     for reach in (40, 160):
         layer = build(("sliding_window", {"left": reach, "right": reach}))
         qkv = draw(1, 1400, heads=1, width=32, dtype=torch.float32)
-        with Largest() as seen, torch.no_grad():
+        with watched() as seen, torch.no_grad():
             layer.attend(*qkv, Context(position=position))
         largest.append(seen.elements)
     assert (largest[1] > 1.5 * largest[0]) == (memory == "O(n w)")
@@ -296,9 +227,3 @@ def test_a_state_shorter_than_the_window_refuses_what_it_would_forget(build) -> 
     _, state = layer(x[:, :6], Context(causal=True), state=state)
     with pytest.raises(UnsupportedError, match=r"\b6\b.*\b7\b.*init_state"):
         layer(x[:, 6:], Context(causal=True), state=state)
-
-
-def test_the_papers_window_is_the_default_and_negative_ones_are_refused() -> None:
-    assert SlidingWindowConfig() == SlidingWindowConfig(left=256, right=256)
-    with pytest.raises(msgspec.ValidationError, match=r"\$.left"):
-        msgspec.convert({"left": -1}, SlidingWindowConfig)

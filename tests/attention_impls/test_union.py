@@ -1,4 +1,4 @@
-"""What the Sparse Transformer's two patterns share: a step's keys, known from sizes alone."""
+"""The Sparse Transformer's two patterns: their parts, and a step's keys, known from sizes alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from attention_impls.contract import Context
+from attention_impls.pattern import sparse_fixed, sparse_strided
 
 PATTERNS = [
     ("sparse_fixed", {"stride": 5, "summary": 2}),
@@ -34,3 +35,31 @@ def test_a_decode_step_asks_for_no_value(case, build) -> None:
         for key_mask in (None, mask):
             out, _ = layer.attend(k[:, :, :1], k, v, Context(True, key_mask_BM=key_mask))
             assert out.shape == (2, 2, 1, 8)
+
+
+PARTS = [
+    ("sparse_fixed", {"stride": 4, "summary": 2}),
+    ("sparse_fixed", {"stride": 4, "summary": 2, "parity": "lra2021"}),
+    ("sparse_strided", {"stride": 4}),
+]
+
+
+@pytest.mark.parametrize("case", PARTS, ids=str)
+@pytest.mark.parametrize("autograd", [False, True])
+@pytest.mark.parametrize(("tile", "chunk"), [(60, 2), (10**6, 256)])
+def test_the_parts_equal_the_oracle(
+    tile, chunk, autograd, case, build, draw, some_padding, check_oracle, monkeypatch
+) -> None:
+    """By one block a tile and several, by the grid's rows in chunks, and by weights written out."""
+    monkeypatch.setattr("attention_impls.pattern._parts.TILE", tile)
+    monkeypatch.setattr("attention_impls.pattern._parts.TILE_COST", 0)
+    monkeypatch.setattr(sparse_strided, "CHUNK", chunk)
+    for module in (sparse_fixed, sparse_strided):
+        monkeypatch.setattr(module, "needs_autograd", lambda q, position: autograd)
+    layer = build(case)
+    monkeypatch.setattr(
+        layer, "attend", lambda q, k, v, c: (layer.in_parts(q, k, v, c.key_mask_BM, c), None)
+    )
+    for causal, n, m in ((False, 23, 23), (True, 24, 24), (True, 7, 22)):
+        for mask in (None, some_padding(2, m)):
+            check_oracle(layer, draw(2, n, m), Context(causal, key_mask_BM=mask))

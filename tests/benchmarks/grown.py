@@ -95,7 +95,7 @@ class _Committed:
 
     def __init__(self) -> None:
         self.once: list[Record] = []
-        """Of no mechanism."""
+        """Records of no mechanism."""
         self.checks: dict[str, Record] = {}
         self.pictures: dict[str, Record] = {}
         self.trainings: dict[str, dict[str, Record]] = {}

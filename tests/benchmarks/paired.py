@@ -26,7 +26,7 @@ DISTURBED = 1.3
 """Times the quiet floor, above which a round is rejected."""
 
 FAR = 0.1
-"""Of fused attention's time, above the floor: from there on the peer is beaten above the floor."""
+"""Share of fused attention's time above the floor, from which on the peer is beaten above it."""
 
 TIED = 1.1
 """Times the floor's peak memory that ours may take where the peer takes less."""
@@ -56,7 +56,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the kept rounds say; ratios of times, paired by round."""
+    """Ratios of times in the kept rounds, paired by round."""
 
     above_floor: Interval
     """(ours - floor) / (peer - floor)."""

@@ -18,7 +18,7 @@ import argparse
 import inspect
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from types import MethodType
@@ -45,7 +45,7 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Shape:
-    """What is put in."""
+    """The input."""
 
     length: int
     batch: int = 1
@@ -108,7 +108,7 @@ class Row:
     peer: str
     settings: dict[str, Any]
     change: Callable[[Any], None] | None = None
-    """What no setting of the peer reaches."""
+    """A change that no setting of the peer reaches."""
     output: bool = False
     """Whether the peer leaves out the output projection, so that it gets one here."""
     bar: float = 0.8
@@ -257,17 +257,9 @@ def rounds_of(name: str, shape: Shape) -> Rounds:
     )
 
 
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(THREADS)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.mark.parametrize("at", SHAPES)
 @pytest.mark.parametrize("name", ROWS)
-def test_against_peer(name: str, at: str, benchmark: Any, two_threads: None) -> None:
+def test_against_peer(name: str, at: str, benchmark: Any, threads: None) -> None:
     shape = SHAPES[at]
     if why := why_not(name, shape):
         pytest.skip(why)

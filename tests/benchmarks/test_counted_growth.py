@@ -1,4 +1,4 @@
-"""What the suite itself does grows no faster than the number of cells, by counts and not by clocks:
+"""Work of the suite itself grows no faster than the number of cells, by counts and not by clocks:
 records read and written, hashes, and lines of `lra` that run."""
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from grown import ROOT, Axes, lengths, records, records_of, suite
-from lra.report.pictures import style
 from matplotlib.figure import Figure
 from msgspec.structs import replace
 
@@ -21,13 +20,14 @@ import lra.engine.plan.describe
 import lra.engine.plan.versions
 import lra.store.folder
 import lra.store.unreadable
-from lra.cli.cell_labels import with_labels
 from lra.core.records import Record
 from lra.engine.jobs import Job
 from lra.engine.order.due import Due
 from lra.engine.order.estimate import Estimate
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.labels import with_labels
+from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.suite import plan_suite
+from lra.report.plots import style
 from lra.report.render import render
 from lra.store import Store
 

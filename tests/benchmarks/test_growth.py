@@ -1,4 +1,4 @@
-"""What the suite itself costs as the number of cells grows: to plan them, to find what is due and
+"""Costs of the suite itself as the number of cells grows: to plan them, to find what is due and
 how long that may take, to store and to load their records, and to render the report.
 
 `python -m pytest tests/benchmarks/test_growth.py --benchmark-only` prints medians, by step. Nothing
@@ -14,12 +14,12 @@ import pytest
 from grown import records, suite
 
 from lra.cli import report
-from lra.cli.cell_labels import with_labels
 from lra.core.records import Record
 from lra.engine.jobs import Job
 from lra.engine.order.due import Due
 from lra.engine.order.estimate import Estimate
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.labels import with_labels
+from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.suite import plan_suite
 from lra.store import Store
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.parametrize("cells", SIZES)
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What mechanisms and tasks declare, asked for once and kept for all rounds."""
+    """Declarations of mechanisms and tasks, asked for once and kept for all rounds."""
     return tmp_path_factory.mktemp("cache")
 
 
@@ -56,7 +56,7 @@ def test_planning(benchmark: Any, cells: int, cache: Path) -> None:
 
 @pytest.mark.benchmark(group="due")
 def test_finding_what_is_due(benchmark: Any, cells: int, stores: dict[int, Store]) -> None:
-    """Of a plan of which every cell has a record, read by rounds, as a rerun does it."""
+    """For a plan of which every cell has a record, read by rounds, as a rerun does it."""
     jobs = _jobs(records(cells))
 
     def due() -> list[Job]:
@@ -70,7 +70,7 @@ def test_finding_what_is_due(benchmark: Any, cells: int, stores: dict[int, Store
 
 @pytest.mark.benchmark(group="estimate")
 def test_telling_how_long_it_takes(benchmark: Any, cells: int) -> None:
-    """Of every cell, by as many earlier records."""
+    """For every cell, by as many earlier records."""
     earlier = records(cells)
 
     def expected() -> list[float | None]:

@@ -31,7 +31,7 @@ from lra.training.loop import Run, train
 from lra.training.setup import Training
 
 STEPS, BATCH, LENGTH, VOCABULARY, CLASSES = 100, 64, 32, 17, 10
-CPU = torch.device("cpu")
+CPU, THREADS = torch.device("cpu"), 1
 SPEC = TrainSpec(steps=STEPS, batch=BATCH, learning_rate=2e-3, warmup=10, weight_decay=0.01,
                  clip=1.0, evaluate_every=STEPS)  # fmt: skip
 
@@ -79,14 +79,7 @@ def bare_loop(network: nn.Module, batches: list[Batch]) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
+@pytest.mark.usefixtures("threads")
 @pytest.mark.benchmark(group="training-loop")
 def test_our_loop(benchmark: Any) -> None:
     def ours(network: nn.Module) -> None:
@@ -95,6 +88,7 @@ def test_our_loop(benchmark: Any) -> None:
     benchmark.pedantic(ours, setup=lambda: ((model(),), {}), rounds=10, warmup_rounds=1)
 
 
+@pytest.mark.usefixtures("threads")
 @pytest.mark.benchmark(group="training-loop")
 def test_bare_loop(benchmark: Any) -> None:
     def bare(network: nn.Module) -> None:
@@ -144,7 +138,7 @@ def paired_ratios(pairs: int = 20) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
+    torch.set_num_threads(THREADS)
     for name, (middle, low, high) in zip(("wall", "processor"), paired_ratios(), strict=True):
         print(
             f"ours / bare, {name} time, 20 interleaved pairs of {STEPS} steps: "

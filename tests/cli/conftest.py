@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from lra.cli import checking
 from lra.core.records import Record
+from lra.engine.gate import check
 from lra.identity import edits
 
 from .gate import Taken, command, take
@@ -151,6 +151,6 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Record]], None]:
     """Let checks and updates find these records, and run nothing."""
 
     def give(records: list[Record]) -> None:
-        monkeypatch.setattr(checking, "measure", lambda *_, **__: (records, 0))
+        monkeypatch.setattr(check, "measure", lambda *_, **__: (records, 0))
 
     return give

@@ -8,9 +8,12 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from lra.cli.main import run_command_line
-from lra.core.records import Record
+from lra.core.cells import EfficiencyCell
+from lra.core.protocol import Machine, Mechanism
+from lra.core.records import Metric, Record
 from lra.store import Store
 
 FLAGS = ("--impl", "identity", "--deterministic", "--device", "cpu")
@@ -57,3 +60,21 @@ def take(folder: Path) -> Taken:
 def here(taken: Taken, folder: Path) -> None:
     """Put a copy of the baseline where it is looked for."""
     shutil.copytree(taken.folder / "baselines", folder / "baselines")
+
+
+def timing(name: str, replicate: int = 0, *, times: dict[str, float], **own: Any) -> Record:
+    """A record of a timing, of a training step at length 512 unless `own` says otherwise."""
+    usual = {
+        "machine": Machine(processor="Example CPU", cores=2), "torch": "2.13.0", "threads": 2,
+        "versions": {"time": 1}, "scale": "mini", "length": 512, "mode": "train", "heads": 4,
+        "head_width": 64,
+    }  # fmt: skip
+    cell = EfficiencyCell(mechanism=Mechanism(name=name), replicate=replicate, **{**usual, **own})
+    metrics = {
+        name: Metric(value=s, unit="s", samples=(s,), minimum=s, q1=s, q3=s)
+        for name, s in times.items()
+    }
+    began = "2026-11-20T10:00:00Z"
+    return Record(
+        id=cell.id, cell=cell, status="ok", started_at=began, seconds=1.0, metrics=metrics
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,7 +125,7 @@ def test_the_gate_passes_nothing_that_left_no_record(
     monkeypatch.setattr(pool.Pool, "run", lambda self, jobs: iter(()))
     ran = lra(*verb, *FLAGS, *PLACES)
     assert ran.returncode == code, ran.stdout + ran.stderr
-    assert "cells ended without a record that can be read" in ran.stderr
+    assert re.search(r"\d cells (left no|ended without a) record", ran.stdout + ran.stderr)
     assert {file: file.read_bytes() for file in baselines.rglob("*.json")} == before
 
 

@@ -15,9 +15,8 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from lra.cli import checking
 from lra.core.errors import LraError
-from lra.engine.gate import revision
+from lra.engine.gate import check, revision
 from lra.engine.gate.baselines import Baselines
 from lra.engine.machine import host
 from lra.store import Store
@@ -146,8 +145,8 @@ def test_a_cell_that_only_the_baseline_has_is_missed_unless_flags_narrow_the_che
     flags: tuple[str, ...],
     code: int,
 ) -> None:
-    monkeypatch.setattr(checking.Check, "_against_revision", lambda *_: None)
-    monkeypatch.setattr(checking.Check, "_reached", lambda _, targets, __: targets)
+    monkeypatch.setattr(check.Check, "_compare_times", lambda *_: None)
+    monkeypatch.setattr(check.Check, "_affected", lambda _, targets, __: targets)
     tamper(TRAIN)
     place = Baselines(tmp_path / "baselines", LAST)
     place.write({"identity": {"train 2048 bidirectional": Figures("a")}}, place.journal()[0])
@@ -161,7 +160,7 @@ def test_a_cell_that_only_the_baseline_has_is_missed_unless_flags_narrow_the_che
 def test_a_mechanism_that_gives_nothing_any_more_is_missed(
     lra: Run, tamper: Tamper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checking.Check, "_against_revision", lambda *_: None)
+    monkeypatch.setattr(check.Check, "_compare_times", lambda *_: None)
     tamper(TRAIN)
     place = Baselines(tmp_path / "baselines", LAST)
     place.write({"linear": {"laws": Figures("a")}}, place.journal()[0])
@@ -252,28 +251,16 @@ def test_all_of_it_is_the_default_and_flags_leave_out_accuracies_and_times(
         asked.append(quality)
         return [], 0
 
-    monkeypatch.setattr(checking, "measure", measure)
+    monkeypatch.setattr(check, "measure", measure)
     monkeypatch.setattr(revision, "last_commit", lambda: "HEAD^")
     monkeypatch.setattr(
-        checking.Check, "_against_revision", lambda _, names, since: asked.append((names, since))
+        check.Check,
+        "_compare_times",
+        lambda _, baseline, names, since: asked.append((names, since)),
     )
     everything = [flag for flag in CHECK if flag != "--deterministic"]
     lra(*everything, *flags)
     assert asked == [quality, *([(["identity"], "HEAD^")] if timed else [])]
-
-
-def test_nights_are_not_measured(lra: Run, tmp_path: Path) -> None:
-    for flags in (("--impl", "identity"), ("--since", "main"), ("--deterministic",), ("--quick",),
-                  ("--store", "s"), ("--device", "cpu"), ("--baselines", "b")):  # fmt: skip
-        ran = lra("check", "--history", "nights", *flags)
-        assert ran.returncode == USAGE
-        assert ran.stderr == f"lra: --history runs nothing; leave out {flags[0]}\n"
-
-
-def test_a_revision_without_a_name_is_a_mistake(lra: Run) -> None:
-    ran = lra("check", "--since", "")
-    assert ran.returncode == USAGE
-    assert ran.stderr.startswith("lra: --since is empty; name a commit")
 
 
 def test_what_was_found_before_an_interruption_is_told(
@@ -282,7 +269,7 @@ def test_what_was_found_before_an_interruption_is_told(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checking.Check, "_against_revision", interrupted)
+    monkeypatch.setattr(check.Check, "_compare_times", interrupted)
     tamper(TRAIN, counts=lambda own: {**own, "operations": own["operations"] / 1.2})
     timed = [flag for flag in CHECK if flag != "--deterministic"]
     assert lra(*timed).returncode == INTERRUPTED
@@ -304,7 +291,7 @@ def test_what_was_found_before_a_time_limit_is_told(
         finally:
             cleared.append("the other revision's work tree")
 
-    monkeypatch.setattr(checking.Check, "_against_revision", limited)
+    monkeypatch.setattr(check.Check, "_compare_times", limited)
     tamper(TRAIN, counts=lambda own: {**own, "operations": own["operations"] / 1.2})
     ran = lra(*[flag for flag in CHECK if flag != "--deterministic"])
     assert (ran.returncode, ran.stderr) == (INTERRUPTED, "lra: stopped by SIGTERM\n")
@@ -320,13 +307,13 @@ def test_a_check_that_is_killed_leaves_a_summary_that_is_no_pass(
     lra: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    run = checking.Check.run
+    run = check.Check.run
 
     def looked(*told: Any, **how: Any) -> None:
         seen.append(summary(tmp_path))
         run(*told, **how)
 
-    monkeypatch.setattr(checking.Check, "run", looked)
+    monkeypatch.setattr(check.Check, "run", looked)
     lra(*CHECK, "--impl", "no_such")
     assert "**check stopped: it did not come to its end" in seen[0]
 

@@ -10,33 +10,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lra.core.cells import EfficiencyCell
-from lra.core.protocol import Machine, Mechanism
-from lra.core.records import Metric, Record
+from lra.core.records import Record
 from lra.engine.gate import affected, interleave, revision
 from lra.engine.gate.affected import SourceHashes
 from lra.engine.gate.interleave import stores_of
 from lra.engine.gate.revision import Build
 from lra.store import Store
 
+from .gate import timing
+
 INCONCLUSIVE, REGRESSION, USAGE = 3, 1, 2
 
 
 def timed(name: str, *seconds: float) -> list[Record]:
     """A training step of a layer, a process each."""
-    return [_record(name, value, replicate) for replicate, value in enumerate(seconds)]
-
-
-def _record(name: str, seconds: float, replicate: int) -> Record:
-    cell = EfficiencyCell(
-        machine=Machine(processor="Example CPU", cores=2), torch="2.13.0", threads=2,
-        versions={"time": 1}, mechanism=Mechanism(name=name), scale="mini", length=512,
-        mode="train", heads=4, head_width=64, replicate=replicate,
-    )  # fmt: skip
-    return Record(
-        id=cell.id, cell=cell, status="ok", started_at="2026-11-20T10:00:00Z", seconds=1.0,
-        metrics={"latency": Metric(value=seconds, unit="s")},
-    )  # fmt: skip
+    return [timing(name, n, times={"latency": value}) for n, value in enumerate(seconds)]
 
 
 @pytest.fixture
@@ -163,13 +151,13 @@ def test_a_report_since_another_store_begins_with_what_changed(
     assert ran.stdout.startswith("new against old: time slower in 1 of 2 cells")
     assert ran.stdout.count("new against old") == 1
     page = (tmp_path / "out/report.md").read_text()
-    assert page.splitlines()[2].startswith("new against old: time slower in 1 of 2 cells")
-    assert page.index("## What changed since old") < page.index("## Quality")
+    heading = page.index("## Changes since old\n\nnew against old: time slower in 1 of 2 cells")
+    assert page.count("\n## ", 0, heading) == 0, "before any other section"
     assert (tmp_path / "out/compare.md").read_text().startswith("## new against old\n")
     # Without a comparison there is none left from before.
     assert lra("report", "--store", "new", "--out", "out").returncode == 0
     assert not (tmp_path / "out/compare.md").exists()
-    assert "What changed" not in (tmp_path / "out/report.md").read_text()
+    assert "Changes since" not in (tmp_path / "out/report.md").read_text()
     ran = lra("report", "--store", "new", "--compare", "nowhere")
     assert ran.returncode == USAGE and "no store at 'nowhere'" in ran.stderr
 
@@ -247,7 +235,7 @@ def revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
     monkeypatch.setattr(
         affected, "hash_sources", lambda tree: SourceHashes(("t",), ("c",), own[tree.name])
     )
-    monkeypatch.setattr(interleave, "interleave", in_turns)
+    monkeypatch.setattr(interleave, "time_interleaved", in_turns)
     return asked
 
 
@@ -277,10 +265,12 @@ def test_own_mechanisms_that_are_noisy_are_timed_on_by_where_they_lie(
         for store, sign in zip(stores_of(folder), (1, -1), strict=True):
             with store.locked():
                 for turn in turns:
-                    store.save(_record("Mine", 1.0 + 0.1 * sign * (-1) ** turn, turn))
+                    store.save(
+                        timing("Mine", turn, times={"latency": 1.0 + 0.1 * sign * (-1) ** turn})
+                    )
 
     asked: list[tuple[list[str], int]] = []
-    monkeypatch.setattr(interleave, "interleave", in_turns)
+    monkeypatch.setattr(interleave, "time_interleaved", in_turns)
     mine = tmp_path / "mine.py"
     mine.write_text("class Mine: ...\n")
     ran = lra("compare", "fast", "slow", "--impl", f"{mine}:Mine")

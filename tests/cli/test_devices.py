@@ -87,18 +87,3 @@ def test_more_gpus_than_there_are_are_refused(
         USAGE,
         "lra: --devices 3: GPUs visible here: 2; ask for no more, or see: python -m lra doctor\n",
     )
-
-
-def test_a_cluster_shares_cells_and_no_training(asked: list[str], lra) -> None:
-    ran = lra(*asked, "--devices", "2", "--cluster", "local:2")
-    assert ran.returncode == USAGE
-    assert ran.stderr == (
-        "lra: --devices is for this machine; a cluster's worker has one GPU: leave one of "
-        "--devices and --cluster out\n"
-    )
-
-
-@pytest.mark.parametrize("devices", ["0", "-1", "two"])
-def test_no_number_of_devices(devices: str, asked: list[str], lra) -> None:
-    ran = lra(*asked, "--devices", devices)
-    assert ran.returncode == USAGE and "--devices" in ran.stderr

@@ -11,9 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 import lra as package
-from lra.cli import report
 from lra.core.records import encode
-from lra.store import Store, StoreWarning
+from lra.store import Store, StoreWarning, reference
 
 from .test_bad_stores import SUITE, SWEEP
 
@@ -117,5 +116,5 @@ def test_reference_records_may_be_packed(
             committed.save(replace(one, seconds=one.seconds + 1))
     before = len(committed.records())
     assert lra("pack", str(place)).returncode == 0
-    monkeypatch.setattr(report, "__file__", str(tmp_path / "lra/cli/report.py"))
-    assert len(report.reference()) == before > 0
+    monkeypatch.setattr(reference, "__file__", str(tmp_path / "lra/store/reference.py"))
+    assert len(reference.reference_records()) == before > 0

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from lra.cli.progress import Pace, watcher
-from lra.core.cells import EfficiencyCell
 from lra.core.errors import LONGEST
 from lra.core.findings import Finding, Verdict
-from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Failure, Metric, Record, Status
 from lra.engine.jobs import Job, Progress
 from lra.store import Store
+
+from .gate import timing
 
 
 class Terminal(io.StringIO):
@@ -210,72 +210,50 @@ def test_a_small_cell_does_not_tell_the_pace_of_large_ones(record: Record) -> No
     assert str(pace) == "3/5, 2 h 0 min left", "by its own pace alone, half the speed expected"
 
 
-def test_a_figure_is_told_in_its_unit(record: Record, capsys: pytest.CaptureFixture[str]) -> None:
-    job = Job(cell=record.cell, cache="")
-    metrics = {
-        "product_rate": Metric(value=1.91e11, unit="1/s", better="higher"),
-        "output_error": Metric(value=0.0872, unit="ratio"),
-    }
-    found = msgspec.structs.replace(record, status="ok", metrics=metrics, findings=())
-    with closing(watcher([job], quiet=False)) as watch:
-        watch.finished(job, found)
-    assert "product rate 1.91e+11 1/s, output error 8.7%" in capsys.readouterr().err
+def between(before: float, after: float) -> dict[str, object]:
+    """A timing between two controls."""
+    times = {"latency": 0.002, "control_before": before, "control_after": after}
+    found = timing("linear", times=times, length=256, mode="forward")
+    return {"cell": found.cell, "metrics": found.metrics}
 
 
-def test_a_training_in_bits_is_told_by_them_alone(
-    record: Record, capsys: pytest.CaptureFixture[str]
-) -> None:
-    metrics = {
-        "bits_per_byte": Metric(value=1.9137, unit="bit"),
-        "test_loss": Metric(value=1.3265, unit="nat"),
-        "training_seconds": Metric(value=11.2, unit="s"),
-        "decode_agreement": Metric.share(1.0),
-    }
-    found = msgspec.structs.replace(record, status="ok", metrics=metrics, findings=())
-    with closing(watcher([Job(cell=record.cell, cache="")], quiet=False)) as watch:
-        watch.finished(Job(cell=record.cell, cache=""), found)
-    told = capsys.readouterr().err
-    assert ": 1.914 bits per byte  [" in told and "nat" not in told
-
-
-@pytest.mark.parametrize(("after", "told"), [(0.011, False), (0.016, True)])
-def test_a_timing_between_unlike_controls_is_marked(
-    after: float, told: bool, record: Record, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cell = EfficiencyCell(
-        machine=Machine(processor="p", cores=2),
-        versions={},
-        torch="2.13.0",
-        threads=1,
-        scale="mini",
-        mechanism=Mechanism(name="linear", config={}),
-        length=256,
-        mode="forward",
-        heads=4,
-        head_width=64,
-    )
-    seconds = {"latency": 0.002, "control_before": 0.01, "control_after": after}
-    metrics = {name: Metric(value=value, unit="s") for name, value in seconds.items()}
-    found = msgspec.structs.replace(record, status="ok", cell=cell, metrics=metrics)
-    job = Job(cell=cell, cache="")
-    with closing(watcher([job], quiet=False)) as watch:
-        watch.finished(job, found)
-    assert (": 2.00 ms (busy machine)  [" in capsys.readouterr().err) == told
+def laws(*verdicts: Verdict) -> dict[str, object]:
+    return {"findings": tuple(Finding(law="batch", says="", verdict=one) for one in verdicts)}
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "words"),
-    [(("held", "skipped"), "none of 2 laws broken"), (("failed", "held"), "1 of 2 laws broken")],
-)
-def test_of_laws_it_is_told_how_many_are_broken_and_no_more(
-    verdicts: tuple[Verdict, ...],
-    words: str,
-    record: Record,
-    capsys: pytest.CaptureFixture[str],
+    ("own", "told"),
+    [
+        (
+            {"metrics": {
+                "product_rate": Metric(value=1.91e11, unit="1/s", better="higher"),
+                "output_error": Metric(value=0.0872, unit="ratio"),
+            }},
+            "product rate 1.91e+11 1/s, output error 8.7%",
+        ),
+        # A training in bits is told by them alone.
+        (
+            {"metrics": {
+                "bits_per_byte": Metric(value=1.9137, unit="bit"),
+                "test_loss": Metric(value=1.3265, unit="nat"),
+                "decode_agreement": Metric.share(1.0),
+            }},
+            "1.914 bits per byte",
+        ),
+        # A timing between unlike controls is marked.
+        (between(0.01, 0.011), "2.00 ms"),
+        (between(0.01, 0.016), "2.00 ms (busy machine)"),
+        (laws("held", "skipped"), "none of 2 laws broken"),
+        (laws("failed", "held"), "1 of 2 laws broken"),
+    ],
+)  # fmt: skip
+def test_a_cell_that_ends_is_told_by_its_leading_figure(
+    own: dict[str, object], told: str, record: Record, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    findings = tuple(Finding(law="batch", says="", verdict=verdict) for verdict in verdicts)
-    found = msgspec.structs.replace(record, status="ok", metrics={}, findings=findings)
-    job = Job(cell=record.cell, cache="")
+    found = msgspec.structs.replace(
+        record, **{"status": "ok", "metrics": {}, "findings": (), **own}
+    )
+    job = Job(cell=found.cell, cache="")
     with closing(watcher([job], quiet=False)) as watch:
         watch.finished(job, found)
-    assert f": {words}  [" in capsys.readouterr().err
+    assert f": {told}  [" in capsys.readouterr().err

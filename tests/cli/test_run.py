@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from lra.cli.data import balanced_places
 from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
-from lra.core.records import Failure, Metric, Record
-from lra.engine.jobs import Job
+from lra.core.records import Failure, Metric
 from lra.engine.process import pool
 from lra.store import Store
 
@@ -150,38 +149,11 @@ def test_rerun_says_which_cells_are_due(
     assert (cells[trained.id] == "due") == (which != "missing")
 
 
-def test_a_rerun_of_all_goes_on_where_it_was_stopped(
-    finished, lra, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = Store(tmp_path / "store")
-    shutil.copytree(finished.store, store.path)
-    asked = ["run", "--impl", "linear", *TINY, "--store", "store"]
-    planned = [line.split()[0] for line in lra(*asked, "--dry-run").stdout.splitlines()]
-    for done in planned[:2]:
-        record = store.load(done)
-        assert record is not None
-        store.save(replace(record, started_at="2999-01-01T00:00:00+00:00"))
-    tried: list[str] = []
-
-    def listed(self: pool.Pool, jobs: list[Job]) -> list[Record]:
-        tried.extend(job.cell.id for job in jobs)
-        return []
-
-    monkeypatch.setattr(pool.Pool, "run", listed)
-    lra(*asked, "--rerun", "all")
-    assert tried == [*planned[2:], *planned[:2]]
-    # What has no record comes first.
-    (store.path / f"{planned[3]}.json").unlink()
-    tried.clear()
-    lra(*asked, "--rerun", "all")
-    assert tried == [*planned[3:], *planned[:3]]
-
-
 def test_rerun_disturbed_measures_what_a_busy_machine_slowed(finished, lra, tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     shutil.copytree(finished.store, store.path)
     timed = next(r for r in store.records() if isinstance(r.cell, EfficiencyCell))
-    slow = Metric(value=9.0, unit="s")
+    slow = Metric(value=9.0, unit="s", samples=(9.0,), minimum=9.0, q1=9.0, q3=9.0)
     store.save(replace(timed, metrics={**timed.metrics, "control_after": slow}))
     ran = lra(
         "run", "--impl", "linear", *TINY, "--store", "store", "--rerun", "disturbed", "--dry-run"

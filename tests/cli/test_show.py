@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from lra.store import Store
 
@@ -93,27 +92,3 @@ def test_what_cannot_be_drawn_is_a_line_and_the_others_go_on(lra, tmp_path: Path
     assert ran.returncode == FAILED_CELLS
     assert "gone: error: " in ran.stdout and "a_module_that_is_not_there" in ran.stdout
     assert "reports/default/show/identity-8-causal.svg" in ran.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ([], "show needs a mechanism"),
-        (["--impl", "longfromer"], "did you mean 'longformer'"),
-        (["--impl", "full", "--length", "0"], "--length 0 has no position to draw"),
-        (["--impl", "full", "--length", "129"], "draw 128 positions at most, or fewer --heads"),
-        (["--impl", "full", "--input", "x.npy"], "--input 'x.npy': no such file"),
-        (["--impl", "full", "--input", "x", "--length", "8"], "leave --length out"),
-        (["--impl", "full", "--scale", "pitcure"], "did you mean 'picture'"),
-        (["--impl", "longformer", "--set", "windw=3"], "did you mean 'window'"),
-        (["--impl", "full,linear", "--out", "x.png"], "one file for 2 pictures; name a folder"),
-        (["--impl", "full", "--out", "x.pdf"], "pictures are .svg or .png"),
-        (["--impl", "full", "--out", "file/below"], "cannot write to 'file/below'"),
-    ],
-)
-def test_bad_usage_is_one_line(lra, tmp_path: Path, arguments: list[str], says: str) -> None:
-    (tmp_path / "file").write_text("")
-    ran = lra("show", *arguments)
-    assert ran.returncode == USAGE
-    (line,) = ran.stderr.splitlines()
-    assert says in line

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lra.cli import axes
+from lra.cli import flags
 from lra.core.cells import EfficiencyCell, ErrorCell
 from lra.core.errors import UsageError
+from lra.core.protocol import MOST
 from lra.core.records import Failure
 from lra.engine.process import pool
 from lra.store import Store
@@ -117,36 +118,6 @@ def test_dry_run_prints_cells_and_about_how_long_they_take(lra, tmp_path: Path) 
     assert not (tmp_path / "results").exists()
 
 
-def test_a_suite_of_pairs_measures_those_of_what_is_asked_for(lra) -> None:
-    asked = ("sweep", "--suite", "peers", "--dry-run", "--replicates", "2", "--length", "4096")
-    ran = lra(*asked, "--impl", "bigbird", "--batch", "1", "--heads", "4", "--head-width", "64")
-    assert ran.returncode == 0, ran.stderr
-    labels = [line.split(maxsplit=2)[2] for line in ran.stdout.splitlines()]
-    names = ("identity", "sdpa", "bigbird", "peer:hf_bigbird")
-    first = [f"{name} train 4096" for name in names]
-    assert labels == first + [f"{label} replicate 1" for label in first]
-
-
-def test_a_dry_run_tells_sizes_that_vary(lra) -> None:
-    asked = ("sweep", "--suite", "peers", "--dry-run", "--replicates", "1", "--length", "4096")
-    ran = lra(*asked, "--impl", "linear", "--batch", "1", "--head-width", "64")
-    labels = [line.split(maxsplit=2)[2] for line in ran.stdout.splitlines()]
-    ours = [label for label in labels if label.startswith("linear ")]
-    assert ours == ["linear train 4096 heads 4", "linear train 4096 heads 8"]
-
-
-def test_table_2_on_a_cpu_has_its_own_batch(lra) -> None:
-    asked = ("sweep", "--suite", "table2", "--impl", "linear", "--device", "cpu", "--dry-run")
-    ran = lra(*asked, "--replicates", "1", "--length", "1000,4000")
-    assert ran.returncode == 0, ran.stderr
-    labels = [line.split(maxsplit=2)[2] for line in ran.stdout.splitlines()]
-    assert labels == [
-        f"{name} train {length} model batch 2"
-        for length in (1000, 4000)
-        for name in ("identity", "sdpa", "linear")
-    ]
-
-
 def test_replicates_come_in_rounds(lra) -> None:
     ran = lra(
         "sweep", "--impl", "identity", "--length", "16,32", "--mode", "train", "--dry-run",
@@ -156,66 +127,13 @@ def test_replicates_come_in_rounds(lra) -> None:
     assert labels[::2] == ["train 16", "train 32", "train 16 replicate 1", "train 32 replicate 1"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ((), "sweep needs a mechanism"),
-        (("--impl", "lineer"), "unknown mechanism 'lineer'; did you mean 'linear'?"),
-        (("--impl", "linear", "--length", "0"), "--length '0': give numbers from 1"),
-        (("--impl", "linear", "--length", "512..256"), "the smaller first"),
-        (("--impl", "linear", "--length", "long"), "--length 'long' is not a number"),
-        (("--impl", "linear", "--batch", ","), "--batch ',' names nothing"),
-        (("--impl", "linear", "--mode", "forward,decode", "--level", "model"), "leave that mode"),
-        (("--impl", "linear", "--mode", "*", "--execution", "compiled"), "measured eagerly"),
-        (
-            ("--impl", "linear", "--mode", "decode", "--direction", "bidirectional"),
-            "decoding is causal",
-        ),
-        (("--impl", "linear", "--mode", "trian"), "unknown mode 'trian'; did you mean 'train'?"),
-        (("--impl", "linear", "--dtype", "float8"), "unknown dtype 'float8'"),
-        (("--impl", "linear", "--suite", "quality.toml"), "measures neither time nor errors"),
-        (("--impl", "linear", "--suite", "error"), "none of these claims to come near it: linear;"),
-        (("--impl", "performer", "--suite", "error", "--mode", "train"), "has no modes"),
-        (("--impl", "lstm", "--suite", "peers"), "no pair of lstm; it pairs bigbird, linear"),
-        (("--impl", "linear", "--suite", "gpu.toml", "--device", "cpu"), "has no block for cpu"),
-        (("--impl", "performer", "--suite", "error", "--set", "features=0"), "features"),
-        (("--impl", "linear", "--suite", "typo.toml"), "no key 'length'"),
-        (("--impl", "linear", "--suite", "none.toml"), "lengths"),
-    ],
-)
-def test_what_makes_no_sense_is_one_line(
-    arguments: tuple[str, ...], told: str, lra, tmp_path: Path
-) -> None:
-    (tmp_path / "quality.toml").write_text('title = ""\n')
-    block = 'title = ""\n[[efficiency]]\nscale = "mini"\nmodes = ["train"]\n'
-    (tmp_path / "typo.toml").write_text(f"{block}heads = [1]\nhead_widths = [4]\nlength = [16]\n")
-    (tmp_path / "gpu.toml").write_text(
-        f'{block}heads = [1]\nhead_widths = [4]\nlengths = [16]\ndevice = "cuda"\n'
-    )
-    (tmp_path / "none.toml").write_text(f"{block}heads = [1]\nhead_widths = [4]\nlengths = []\n")
-    ran = lra("sweep", *arguments)
-    assert ran.returncode == USAGE
-    (line,) = ran.stderr.splitlines()
-    assert told in line
-
-
-def test_an_order_is_asked_for_in_ranges_alone(lra) -> None:
-    ran = lra("sweep", "--impl", "linear", "--heads", "-4")
-    assert ran.stderr == "lra: --heads '-4': give numbers from 1 to 2,147,483,648\n"
-
-
 def test_numbers_are_read_once_each_and_ranges_double() -> None:
-    assert axes.parse_numbers(["256..2048", "1000,512"], "length", "") == (
-        256,
-        512,
-        1024,
-        2048,
-        1000,
-    )
-    assert axes.parse_numbers(["3..13"], "length", "") == (3, 6, 12)
-    assert axes.parse_words(["*"], "mode", ("forward", "train")) == ("forward", "train")
+    read = flags.parse_numbers(["256..2048", "1000,512"], "--length")
+    assert read == (256, 512, 1024, 2048, 1000)
+    assert flags.parse_numbers(["3..13"], "--length") == (3, 6, 12)
+    assert flags.parse_words(["*"], "--mode", ("forward", "train")) == ("forward", "train")
     with pytest.raises(UsageError, match="smaller first"):
-        axes.parse_numbers([f"1..{axes.MOST + 1}"], "length", "")
+        flags.parse_numbers([f"1..{MOST + 1}"], "--length")
 
 
 @pytest.mark.parametrize(("flags", "told"), [((), "1800 s"), (("--timeout", "2h"), "7200 s")])

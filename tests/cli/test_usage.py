@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from importlib import import_module
@@ -20,129 +19,6 @@ from lra.core.protocol import ModelSpec, TrainSpec
 
 USAGE = 2
 
-MISTAKES = {
-    "command": (["rnu"], "unknown command 'rnu'; did you mean 'run'?"),
-    "flag": (["run", "--imlp", "performer"], "--imlp"),
-    "setting as a flag": (
-        ["run", "--impl", "performer", "--features", "3"],
-        "A mechanism's settings are --set NAME=VALUE; all flags: ",
-    ),
-    "flag where there are no settings": (
-        ["check", "--features", "3"],
-        "For all flags: ",
-    ),
-    "another verb's flag": (
-        ["run", "--impl", "performer", "--lenght", "256"],
-        "run has no --lenght; --length is of sweep, show; all flags: ",
-    ),
-    "setting that resembles a flag of another verb": (
-        ["run", "--impl", "longformer", "--window", "64"],
-        "A mechanism's settings are --set NAME=VALUE; all flags: ",
-    ),
-    "flag that resembles one of another verb for sure": (
-        ["sweep", "--impl", "full", "--tasks", "text"],
-        "sweep has no --tasks; --task is of run; ",
-    ),
-    "own flag, nearly": (["run", "--impl", "full", "--devise", "cpu"], "--device"),
-    "flag of another verb than this part": (
-        ["data", "check", "--impl", "performer"],
-        "data check has no --impl; --impl is of run, ",
-    ),
-    "list with spaces": (
-        ["sweep", "--impl", "performer", "linear"],
-        "unexpected 'linear'; name mechanisms with --impl linear, several with commas and no spac",
-    ),
-    "flag's value": (["run", "--impl", "full", "--device", "tpu"], "'tpu' is not one of"),
-    "flag's number": (["sweep", "--impl", "full", "--replicates", "0"], "'--replicates'"),
-    "missing flag": (["data", "check"], "Missing option '--from'. All flags: "),
-    "no whole number": (
-        ["run", "--impl", "full", "--seeds", "x"],
-        "'--seeds': 'x' is not a whole n",
-    ),
-    "no number": (["report", "--price", "x"], "'--price': 'x' is not a number"),
-    "no mechanism": (["run"], "--impl performer (see: python -m lra list impls)"),
-    "letters swapped": (["run", "--impl", "preformer"], "did you mean 'performer'?"),
-    "mechanism": (["run", "--impl", "perfomer"], "did you mean 'performer'?"),
-    "task": (["run", "--impl", "full", "--task", "listop"], "did you mean 'listops'?"),
-    "suite": (["run", "--impl", "full", "--suite", "mimi"], "did you mean 'mini'?"),
-    "suite file": (["run", "--impl", "full", "--suite", "no.toml"], "no suite file 'no.toml'"),
-    "scale": (["run", "--impl", "full", "--scale", "mimi"], "did you mean 'mini'?"),
-    "setting": (["run", "--impl", "performer", "--set", "feature=9"], "did you mean 'features'?"),
-    "setting's value": (["run", "--impl", "performer", "--set", "features=few"], "features"),
-    "setting's owner": (["run", "--impl", "full", "--set", "ful.x=1"], "neither a mechanism"),
-    "model field": (["run", "--impl", "full", "--set", "model.layer=1"], "did you mean 'layers'?"),
-    "no pooling": (
-        ["run", "--impl", "full", "--task", "retrieval", "--set", "model.pooling=none"],
-        "task 'retrieval' asks for one answer per example",
-    ),
-    "pair": (["run", "--impl", "full", "--data", "text"], "write e.g. --data text=reviews/"),
-    "setting pair": (["run", "--impl", "full", "--set", "foo"], "write e.g. --set features=64"),
-    "names": (["run", "--impl", ","], "--impl ',' names no mechanism"),
-    "data path": (["run", "--impl", "full", "--data", "text=no/"], "no such file or folder"),
-    "data task": (["run", "--impl", "full", "--data", "txet=no/"], "did you mean 'text'?"),
-    "data shown": (["data", "show", "--data", "txet=no/"], "did you mean 'text'?"),
-    "time": (["run", "--impl", "full", "--budget", "soon"], "write e.g. 90s, 9m or 1h30m"),
-    "endless time": (
-        ["run", "--impl", "full", "--timeout", "nan"],
-        "--timeout 'nan' is not finite",
-    ),
-    "store": (["report", "--store", "nowhere"], "no store at 'nowhere'"),
-    "class": (["run", "--impl", "os:Qqqq"], "class or function 'Qqqq'; choose from: PathLike, "),
-    "class of many": (["run", "--impl", "torch.nn:Qqqq"], "there is like it; check the spelling"),
-    "file": (["run", "--impl", "mine.py:Mine"], "no file 'mine.py'"),
-}
-
-
-MORE = {
-    "mechanism without its flag": (["run", "performer"], "mechanisms with --impl performer,"),
-    "mechanisms without their flag": (["verify", "a", "b"], "unexpected 'a b'; name mechanisms w"),
-    "task without its flag": (["run", "text", "--impl", "full"], "name tasks with --task text,"),
-    "task alone": (["data", "show", "text"], "unexpected 'text'; name tasks with --task text,"),
-    "argument beyond those": (["compare", "a", "b", "c"], "argument (c); lists have commas"),
-    "near choice of an argument": (["list", "imple"], "unknown 'imple'; did you mean 'impls'?"),
-    "near choice": (["run", "--rerun", "failde"], "unknown 'failde'; did you mean 'failed'?"),
-    "far choice": (["run", "--rules", "x"], "'x' is not one of 'fixed', 'lra2021'"),
-    "nothing before the colon": (["run", "--impl", ":X"], "no module or file before the colon; w"),
-    "nothing after it": (["run", "--impl", "torch.nn:"], "after the colon; write torch.nn:Class"),
-    "nothing after a file's": (["run", "--impl", "my.py:"], "write my.py:Class, or my.py for its"),
-    "a colon": (["run", "--impl", ":"], "nothing beside the colon; write package.module:Class or"),
-    "no peer": (["run", "--impl", "peer:qqq"], "unknown peer 'peer:qqq'; choose from: peer:hf_"),
-    "near peer": (["run", "--impl", "peer:linfromer"], "did you mean 'peer:linformer'?"),
-    "data pair": (["run", "--impl", "full", "--data", "text"], "'text' is not TASK=PATH; write"),
-    "no time": (["run", "--impl", "full", "--budget", "0"], "more than nothing, e.g. 90s, 9m or"),
-    "too long": (["run", "--impl", "full", "--timeout", f"{10**20}h"], "is more than a year;"),
-    "seeds": (["run", "--impl", "full", "--seeds", str(10**20)], "not in the range 1<=x<=10000."),
-    "replicates": (["sweep", "--replicates", "10001"], "is not in the range 1<=x<=10000."),
-    "steps": (
-        ["run", "--impl", "full", "--set", f"training.steps={10**12}"],
-        f"steps = {10**12} must be a whole number <= 2147483648; fix",
-    ),
-    "endless number": (
-        ["run", "--impl", "performer", "--set", f"features=[{10**20}]"],
-        "--set features: a number beyond 64 bits; write one within them",
-    ),
-    "number without end": (
-        ["run", "--impl", "performer", "--set", f"features={'9' * 5000}"],
-        "--set features: a number beyond 64 bits; write one within them",
-    ),
-    "endless brackets": (
-        ["run", "--impl", "performer", "--set", f"features={'[' * 3000}"],
-        "--set features: brackets in too many brackets; write fewer",
-    ),
-    "a mechanism's flag elsewhere": (
-        ["run", "--model", "performer"],
-        "run has no --model; mechanisms are named with --impl, and fields of the model around them",
-    ),
-    "and of another verb": (["verify", "--method", "x"], "has no --method; mechanisms are named w"),
-    "no attention": (["verify", "--impl", "math:sin"], "sin is of Python's own module 'math' and "),
-    "no attention in a run": (["run", "--impl", "statistics:mean"], "Python's own module 'stati"),
-    "an empty word": (["run", "--impl", "performer", ""], "lists have commas and no spaces"),
-    "nothing to set": (["run", "--impl", "linear", "--set", "linear.x=1"], "configure; leave it o"),
-    "setting of another": (
-        ["run", "--impl", "linear", "--set", "performer.features=9"],
-        "'performer' is not in this run; add it to --impl, or leave the setting out",
-    ),
-}
 
 FOLDERS = (
     ("run", "--impl", "full", "--store"),
@@ -157,42 +33,6 @@ FOLDERS = (
     ("data", "prepare", "--out"),
 )
 """Flags that take a folder."""
-
-
-@pytest.mark.parametrize("mistake", MORE)
-def test_more_mistakes_are_one_line_and_exit_2(mistake: str, lra) -> None:
-    arguments, told = MORE[mistake]
-    ran = lra(*arguments)
-    assert (ran.returncode, ran.stdout) == (USAGE, "")
-    (line,) = ran.stderr.splitlines()
-    assert line.startswith("lra: ") and told in line
-
-
-LONG = "x" * 5000
-LONG_ONES = {
-    "command": [LONG],
-    "flag": ["run", f"--{LONG}"],
-    "name": ["run", "--impl", LONG],
-    "name beside another": ["run", "--impl", f"performer,{LONG}"],
-    "reference": ["verify", "--impl", f"os:{LONG}"],
-    "words": ["run", *("word",) * 400],
-    "choice": ["run", "--rerun", LONG],
-    "number": ["run", "--impl", "full", "--seeds", LONG],
-    "setting": ["run", "--impl", "performer", "--set", f"{LONG}=1"],
-    "pair": ["run", "--impl", "full", "--data", LONG],
-    "time": ["run", "--impl", "full", "--budget", LONG],
-    "scale": ["run", "--impl", "full", "--scale", LONG],
-    "price": ["report", "--price", LONG],
-}
-
-
-@pytest.mark.parametrize("mistake", LONG_ONES)
-def test_a_long_mistake_is_cut_to_its_point(mistake: str, lra) -> None:
-    ran = lra(*LONG_ONES[mistake])
-    assert (ran.returncode, ran.stdout) == (USAGE, "")
-    (line,) = ran.stderr.splitlines()
-    assert line.startswith("lra: ") and len(line) <= len("lra: ") + LONGEST
-    assert "..." in line
 
 
 def test_a_message_that_is_cut_keeps_its_beginning_and_its_remedy() -> None:
@@ -214,23 +54,6 @@ def test_an_empty_text_is_no_path(words: tuple[str, ...], lra, tmp_path: Path) -
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", ["run", "check"])
-def test_a_hint_is_a_sentence_of_its_own_whatever_click_says(command: str, lra) -> None:
-    ran = lra(command, "--features", "3")
-    assert re.search(r"--features'?\. [AF]", ran.stderr), ran.stderr
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_one_line_and_exit_2(mistake: str, lra) -> None:
-    arguments, told = MISTAKES[mistake]
-    ran = lra(*arguments)
-    assert ran.returncode == USAGE, ran.stderr
-    assert told in ran.stderr
-    assert "Traceback" not in ran.stderr
-    assert ran.stderr.startswith("lra: ")
-    assert len(ran.stderr.strip().splitlines()) == 1
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -249,13 +72,6 @@ def test_what_one_may_not_look_into_is_one_line(
     assert ran.returncode == USAGE
     (line,) = ran.stderr.splitlines()
     assert line.startswith("lra: ") and "closed/" in line and "permission" in line
-
-
-def test_a_broken_suite_file_names_its_key(lra, tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text('title = "mine"\nqualities = []\n')
-    ran = lra("run", "--impl", "full", "--suite", "mine.toml")
-    assert ran.returncode == USAGE
-    assert "mine.toml" in ran.stderr and "qualities" in ran.stderr
 
 
 def test_help_needs_no_torch_nor_numpy() -> None:

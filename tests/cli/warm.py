@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from lra.engine.plan.suite import describe, introspect
+from lra.engine.plan import describe, introspect
 from lra.engine.process import launch, worker
 from lra.engine.process.launch import ForkServer, Worker
 

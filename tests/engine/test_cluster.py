@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -23,11 +24,12 @@ from distributed import LocalCluster
 
 from lra.core.errors import LraError, UsageError
 from lra.core.records import Record
+from lra.engine.cluster import connect
 from lra.engine.cluster.cluster import Cluster, ClusterLost
-from lra.engine.cluster.connect import is_open, open_cluster
+from lra.engine.cluster.connect import is_open, open_cluster, wait_for_workers
 from lra.engine.cluster.grid import Grid
-from lra.engine.cluster.local import local
-from lra.engine.cluster.shared_folder import shared
+from lra.engine.cluster.local import local_cluster
+from lra.engine.cluster.shared_folder import share
 from lra.engine.jobs import Job, Progress
 from lra.engine.order.budget import Budget
 from lra.engine.process.runner import RunStopped
@@ -54,7 +56,7 @@ def cluster(whole: Store) -> Iterator[Cluster]:
 @pytest.fixture
 def two(cluster: Cluster) -> Cluster:
     """The cluster with both its workers there."""
-    cluster.gather(2, lambda line: None)
+    wait_for_workers(cluster, 2, lambda line: None, lambda: math.inf)
     return cluster
 
 
@@ -108,20 +110,6 @@ def test_cells_end_on_a_cluster_as_they_do_in_the_pool(
     logs = {file.stem: file.read_text() for file in (whole.path / "logs").iterdir()}
     assert {"local-0", "local-1", "scheduler"} <= set(logs)
     assert "crash Killed forward 32" in logs["local-0"] + logs["local-1"]
-
-
-def test_what_dask_asks_by_itself_hides_no_worker(
-    two: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ask = two.client._update_scheduler_info
-
-    async def overtaken(n_workers: int = 0) -> None:
-        await ask(n_workers=n_workers)
-        # Every two seconds, at any time, and without the workers.
-        await ask()
-
-    monkeypatch.setattr(two.client, "_update_scheduler_info", overtaken)
-    assert two.roster.look(now=True) == [] and two.size == 2
 
 
 def test_a_timing_has_its_machine_for_itself(two: Cluster, whole: Store, cache: Path) -> None:
@@ -202,35 +190,20 @@ def test_a_budget_stops_a_training_on_a_worker_and_it_continues(
 
 def test_ctrl_c_saves_what_runs_on_workers(two: Cluster, whole: Store, cache: Path) -> None:
     job = training("Slow", cache, steps=400, seed=9)
-    grid = Grid(whole, two, watcher=Strikes(5, lambda job: os.kill(os.getpid(), signal.SIGINT)))
+    workers = two.client.run(os.getpid).values()
+
+    def strike(job: Job) -> None:
+        # A terminal or a queue signals all processes.
+        for pid in (*workers, os.getpid()):
+            os.kill(pid, signal.SIGINT)
+        for pid in workers:
+            os.kill(pid, signal.SIGTERM)
+
+    grid = Grid(whole, two, watcher=Strikes(5, strike))
     with pytest.raises(RunStopped, match="1 are left"):
         list(grid.run([job]))
     assert whole.checkpoint(job.cell.id).is_file()
-
-
-def test_a_worker_that_loses_the_folder_runs_no_more_and_its_cell_is_left(
-    tmp_path: Path, cache: Path
-) -> None:
-    with (
-        Store(tmp_path / "store").locked() as store,
-        open_cluster("local:1", store.path, device="cpu") as cluster,
-    ):
-        cluster.patience = 0.5
-        job, lost = timing("Toy", cache), timing("Toy", cache, length=8)
-
-        class Unmounts(Diary):
-            def finished(self, job: Job, record: Record) -> None:
-                super().finished(job, record)
-                (token,) = store.path.glob(".cluster-*")
-                token.unlink()
-
-        diary = Unmounts()
-        grid = Grid(store, cluster, watcher=diary)
-        with pytest.raises(ClusterLost, match="no worker of the cluster local:1 is left"):
-            list(grid.run([job, lost]))
-        assert [record.id for record in store.records()] == [job.cell.id]
-        assert grid.left == [lost]
-        assert any("worker local-0 does not see the store" in line for line in diary.lines)
+    assert set(two.client.run(os.getpid).values()) == set(workers)
 
 
 def test_a_scheduler_that_is_gone_ends_the_run_with_a_line_and_its_cells_are_left(
@@ -238,8 +211,8 @@ def test_a_scheduler_that_is_gone_ends_the_run_with_a_line_and_its_cells_are_lef
 ) -> None:
     with (
         Store(tmp_path / "store").locked() as store,
-        shared(store.path) as folder,
-        local(1, folder) as (scheduler, _),
+        share(store.path) as folder,
+        local_cluster(1, folder) as scheduler,
         open_cluster(scheduler.scheduler_address, store.path, device="cpu") as cluster,
     ):
         job = training("Slow", cache, steps=400)
@@ -254,13 +227,27 @@ def test_a_scheduler_that_is_gone_ends_the_run_with_a_line_and_its_cells_are_lef
 def test_a_cluster_that_does_not_answer_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lra.engine.cluster.connect._ANSWERS", 0.5)
+    monkeypatch.setitem(connect._CONFIG, "distributed.comm.timeouts.connect", "0.5s")
     with (
         pytest.raises(LraError, match=r"'tcp://127\.0\.0\.1:9' does not answer: "),
         open_cluster("tcp://127.0.0.1:9", tmp_path / "store", device="cpu"),
     ):
         pass
     assert not list((tmp_path / "store").glob(".cluster-*"))
+
+
+def test_workers_that_cannot_start_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "_PATIENCE", 4.0)
+    # No log can be written.
+    (tmp_path / "store" / "logs" / "local-0.log").mkdir(parents=True)
+    with (
+        pytest.raises(LraError, match="no worker has come") as refused,
+        open_cluster("local:1", tmp_path / "store", device="cpu"),
+    ):
+        pass
+    assert "\n" not in str(refused.value) and str(tmp_path) in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -285,10 +272,11 @@ def test_where_encryption_is_asked_for_a_cluster_without_is_one_line(
     value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("jobs.toml").write_text('system = "slurm"\njobs = 1\n[job]\ncores = 1\n')
+    text = 'system = "slurm"\njobs = 1\n[job]\ncores = 1\nmemory = "1 GB"\n'
+    Path("jobs.toml").write_text(text)
     with (
         dask.config.set({"distributed.comm.require-encryption": True}),
-        pytest.raises(UsageError, match="has no TLS") as refused,
+        pytest.raises(UsageError, match="no TLS") as refused,
         open_cluster(value, tmp_path / "store", device="cpu"),
     ):
         pass
@@ -307,7 +295,7 @@ def test_who_uses_an_open_scheduler_is_warned_in_one_line(
         for host in ("127.0.0.1", "0.0.0.0"):
             with (
                 pytest.raises(LraError, match="no worker has come"),
-                open_cluster(f"tcp://{host}:{port}", tmp_path, device="cpu", told=told.append),
+                open_cluster(f"tcp://{host}:{port}", tmp_path, device="cpu", echo=told.append),
             ):
                 pass
     (line,) = told
@@ -316,7 +304,9 @@ def test_who_uses_an_open_scheduler_is_warned_in_one_line(
 
 RUN = """
 import os
+import signal
 import sys
+signal.signal(signal.SIGINT, lambda number, frame: sys.exit(130))
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
 from engine_jobs import timing
@@ -334,18 +324,42 @@ with (
 """
 
 
-def test_a_run_that_is_killed_leaves_no_worker_behind(tmp_path: Path) -> None:
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     folders = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
     with subprocess.Popen(
-        [sys.executable, "-c", RUN, str(tmp_path), *folders], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", RUN, str(tmp_path), *folders],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as run:
         try:
-            assert run.stdout is not None
-            workers = [int(pid) for pid in run.stdout.readline().split()]
-            assert wait_until(lambda: bool(list(tmp_path.glob("pids-*"))))
+            yield run
         finally:
             run.kill()
+
+
+def test_a_run_that_is_killed_leaves_no_worker_behind(
+    tmp_path: Path, run: subprocess.Popen[str]
+) -> None:
+    assert run.stdout is not None
+    workers = [int(pid) for pid in run.stdout.readline().split()]
+    # It may have to wait for the timings of other runs on this machine.
+    assert wait_until(lambda: bool(list(tmp_path.glob("pids-*"))), 60.0)
+    run.kill()
     (note,) = tmp_path.glob("pids-*")
     everyone = [*workers, *map(int, note.read_text().split())]
     assert len(everyone) == 3
+    assert gone(everyone), [pid for pid in everyone if alive(pid)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_ctrl_c_while_workers_start_leaves_none_behind(run: subprocess.Popen[str]) -> None:
+    # The run, Python's resource tracker, and a worker.
+    assert wait_until(lambda: len(descendants(run.pid)) == 3)
+    everyone = descendants(run.pid)
+    os.killpg(run.pid, signal.SIGINT)
+    _, stderr = run.communicate(timeout=60)
+    assert run.returncode == 130 and stderr == ""
     assert gone(everyone), [pid for pid in everyone if alive(pid)]

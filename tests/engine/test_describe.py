@@ -17,8 +17,8 @@ from lra.core import catalogue
 from lra.core.cards import AttentionCard, TaskCard
 from lra.core.catalogue import Target
 from lra.core.errors import UsageError
+from lra.engine.plan import describe
 from lra.engine.plan.describe import Describer
-from lra.engine.plan.suite import describe
 
 PLUGIN = """
 import msgspec
@@ -288,8 +288,8 @@ def test_importing_only_what_was_asked_for(plugin: Path) -> None:
         import sys
         sys.path.insert(0, sys.argv[1])
         from lra.core.catalogue import find
-        from lra.engine.plan.introspect import Request, answer
-        assert answer(Request(find("task", sys.argv[2]))).unavailable is None
+        from lra.engine.plan.introspect import Request, answer_request
+        assert answer_request(Request(find("task", sys.argv[2]))).unavailable is None
         print("torch" in sys.modules)
         """
     )

@@ -17,10 +17,12 @@ PLANNED = """
 import json, sys
 from lra.core import catalogue
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite
-from lra.engine.plan.suite import plan
-from lra.engine.plan.show import ShowSpec, plan_show
-from lra.engine.plan.verify import VerifySpec, plan_verify
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.suite import plan_suite
+from lra.engine.plan.show import plan_show
+from lra.engine.plan.spec import ShowSpec
+from lra.engine.plan.verify import plan_verify
+from lra.engine.plan.spec import VerifySpec
+from lra.engine.plan.spec import RunSpec
 from tasks.sources.data_hash import prepared_name
 
 cache, tasks, mechanisms = sys.argv[1], tuple(sys.argv[2].split(",")), tuple(sys.argv[3:])
@@ -34,8 +36,10 @@ suite = Suite(
 )
 spec = RunSpec(suite=suite, mechanisms=mechanisms, device="cpu", cache=cache)
 jobs = [
-    *plan(spec),
-    *plan(RunSpec(suite=suite, mechanisms=mechanisms, device="cpu", cache=cache, profile=True)),
+    *plan_suite(spec),
+    *plan_suite(
+        RunSpec(suite=suite, mechanisms=mechanisms, device="cpu", cache=cache, profile=True)
+    ),
     *plan_verify(VerifySpec(mechanisms=mechanisms, device="cpu", cache=cache)),
     *plan_show(ShowSpec(mechanisms=mechanisms, cache=cache)),
 ]

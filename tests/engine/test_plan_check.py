@@ -9,7 +9,7 @@ import pytest
 
 from lra.core.cells import Cell, EfficiencyCell, QualityCell, VerifyCell
 from lra.core.protocol import Machine
-from lra.engine.plan import planner, verify
+from lra.engine.plan import spec, verify
 from lra.engine.plan.check import plan_check
 
 NAMES = ("linear", "performer")
@@ -21,7 +21,7 @@ LONG = [("mini", "image", seed) for seed in range(3)]
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with a GPU."""
     found = Machine(processor="Example GPU", cores=2, driver="580")
-    for module in (planner, verify):
+    for module in (spec, verify):
         monkeypatch.setattr(module, "machine", lambda device: found)
 
 

@@ -13,7 +13,7 @@ import lra
 from lra.core.cells import EfficiencyCell, ErrorCell
 from lra.core.errors import UsageError
 from lra.core.scales import EfficiencyBlock, ErrorBlock, Suite
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.suite import plan_suite
 
 BLOCK = ErrorBlock(

@@ -15,7 +15,7 @@ from lra.core.profile_metrics import PARTS, part_metric
 from lra.core.protocol import Mechanism
 from lra.core.scales import load_suite
 from lra.engine.jobs import Job
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.suite import plan_suite
 from lra.engine.work import profile
 from lra.measure.profile import Profile

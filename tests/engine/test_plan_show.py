@@ -10,7 +10,8 @@ import pytest
 
 from lra.core.cells import ShowCell
 from lra.core.scales import load_scale
-from lra.engine.plan.show import ShowSpec, plan_show
+from lra.engine.plan.show import plan_show
+from lra.engine.plan.spec import ShowSpec
 
 CAUSAL_ONLY = """
 from attention_impls.contract import Attention

@@ -10,7 +10,7 @@ import pytest
 from lra.core.cells import BaselineCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.scales import load_scale, load_suite
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.suite import plan_suite
 
 SCALE = """

@@ -9,9 +9,9 @@ import pytest
 
 from lra.core import catalogue, peers
 from lra.core.cells import VerifyCell
+from lra.engine.plan import verify as planner
+from lra.engine.plan import versions
 from lra.engine.plan.describe import Describer, Description
-from lra.engine.plan.suite import verify as planner
-from lra.engine.plan.suite import versions
 
 VERIFY = Path(planner.__file__).resolve().parents[2] / "verify"
 

@@ -10,7 +10,7 @@ import pytest
 from lra.core.cells import EfficiencyCell, ProfileCell, QualityCell
 from lra.core.protocol import Machine
 from lra.core.scales import EfficiencyBlock, QualityBlock, Suite
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.suite import plan_suite
 
 MACHINE = Machine(processor="A", cores=2)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -19,11 +18,12 @@ from processes import gone
 
 from lra.core.protocol import Machine
 from lra.core.records import Failure, Metric, Record
-from lra.engine.jobs import Job
+from lra.engine.jobs import Job, Outcome
 from lra.engine.machine.timing_lock import TimingLock
 from lra.engine.process.launch import ForkServer
 from lra.engine.process.pool import Pool, default_slots
 from lra.engine.process.runner import Watcher
+from lra.engine.process.supervisor import utc
 from lra.store import Store
 
 
@@ -72,6 +72,19 @@ def test_every_ending_has_its_status_and_one_line(
     assert "\n" not in record.failure.message
     assert record.failure.phase
     assert not record.metrics
+
+
+def test_a_figure_that_cannot_be_is_an_error_and_no_record_that_cannot_be_read(
+    server: ForkServer, cache: Path, tmp_path: Path
+) -> None:
+    with Store(tmp_path / "store").writing() as store:
+        pool = Pool(store, server, slots=1)
+        wrong = {"test_accuracy": Metric.share(7.5)}
+        job = training("Toy", cache)
+        saved = pool._save(job, Outcome(status="ok", metrics=wrong), started_at=utc(), seconds=1.0)
+        assert saved.status == "error" and not saved.metrics
+        assert saved.failure is not None and "test_accuracy = 7.5" in saved.failure.message
+        assert store.load(job.cell.id) == saved
 
 
 def test_a_run_goes_on_after_every_ending(endings: dict[str, Record]) -> None:
@@ -184,18 +197,6 @@ def test_an_old_end_of_another_replicate_leaves_out_nothing_once_its_length_is_t
     (left_out,) = Pool(store, server, slots=1).run([plan[1]])
     assert left_out.status == "skipped"
     assert [record.status for record in Pool(store, server, slots=1).run(plan)] == ["ok"] * 4
-
-
-@pytest.mark.skipif(find_spec("linformer") is not None, reason="it is installed here")
-def test_a_peer_that_is_not_installed_is_skipped_without_a_worker(
-    server: ForkServer, store: Store, cache: Path
-) -> None:
-    job = msgspec.structs.replace(
-        timing("Toy", cache), mechanism="peer:linformer", unavailable="no module"
-    )
-    (found,) = Pool(store, server, slots=1).run([job])
-    assert (found.status, found.seconds) == ("skipped", 0.0)
-    assert store.load(job.cell.id) == found
 
 
 def test_a_training_becomes_a_record_with_its_curve(

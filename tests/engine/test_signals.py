@@ -58,11 +58,11 @@ SAVES = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from lra.engine.process.signals import StopSignals, Terminated, terminable
+from lra.engine.process.signals import StopSignals, Terminated, raise_terminated
 saved = Path(sys.argv[3])
 try:
     if sys.argv[2] == "terminable":
-        with terminable():
+        with raise_terminated():
             print("ready", flush=True)
             time.sleep(60)
     else:

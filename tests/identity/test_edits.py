@@ -13,7 +13,7 @@ from lra.core.cells import BaselineCell, EfficiencyCell, ProfileCell, QualityCel
 from lra.core.errors import LraError
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite
 from lra.engine.gate.revision import HOME
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.suite import plan_suite
 from lra.identity import lock
 from lra.identity.check import Check

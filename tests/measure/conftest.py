@@ -1,4 +1,4 @@
-"""What tests of measuring share."""
+"""Fixtures of the tests of measuring."""
 
 from __future__ import annotations
 

@@ -18,10 +18,8 @@ def test_rates_are_work_over_the_fastest_call(monkeypatch: pytest.MonkeyPatch) -
         return Latency(next(times), warmup_calls=1, steady=True)
 
     monkeypatch.setattr(ceilings, "measure_latency", clocked)
-    measured = ceilings.measure_ceilings(torch.bfloat16, torch.device("cpu"))
-    found = measured.metrics
-    assert "1,000 elements" in measured.method["copy"]
-    assert "16 x 16" in measured.method["product"]
+    found = ceilings.measure_ceilings(torch.bfloat16, torch.device("cpu")).metrics
+
     assert found["product_rate"].value == pytest.approx(2 * 16**3 / 0.25)
     assert found["product_rate"].unit == "1/s"
     assert found["copy_rate"].value == pytest.approx(2 * 2 * 1000 / 0.002)

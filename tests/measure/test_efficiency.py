@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from cells import toy_cell
+from cells import toy_card, toy_cell
 from torch import Tensor, nn
 
 from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig, Out
 from lra.core import catalogue
-from lra.core.cards import AttentionCard, Capabilities
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import Mechanism
@@ -26,21 +25,10 @@ pytestmark = pytest.mark.usefixtures("small_control")
 CPU = torch.device("cpu")
 
 
-def _card(**capabilities: Any) -> AttentionCard:
-    return AttentionCard(
-        title="toy",
-        paper="none",
-        year=2026,
-        time="O(n)",
-        memory="O(n)",
-        capabilities=Capabilities(**capabilities),
-    )
-
-
 class Mean(Attention):
     """Attends to everything alike; remembers what it was given."""
 
-    card = _card(bidirectional=True)
+    card = toy_card(bidirectional=True)
     seen: list[tuple[Tensor, Tensor, Tensor, Context, bool, bool]]
 
     def attend(
@@ -79,11 +67,11 @@ class Shared(Mean):
 
 
 class CausalOnly(Mean):
-    card = _card(causal="strict")
+    card = toy_card(causal="strict")
 
 
 class NoHeads(Layer):
-    card = _card(bidirectional=True)
+    card = toy_card(bidirectional=True)
 
     def forward(self, x_BND: Tensor, context: Context, **rest: Any) -> Out:
         return Out(x_BND)
@@ -238,7 +226,7 @@ def test_the_control_is_a_product_of_the_stated_size(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("mode", ["forward", "train"])
 @pytest.mark.parametrize("name", sorted(catalogue.names("mechanism")))
 def test_attention_alone_is_that_of_the_mechanism_itself(name: str, mode: Any) -> None:
-    """What it takes beside queries, keys and values is there, and its own heads of keys are."""
+    """Arguments beside queries, keys and values are there, and its own heads of keys."""
     kind = catalogue.load(catalogue.find("mechanism", name))
     wanted = cell(level="attention", length=40, heads=4, mode=mode, batch=2)
     layer = build_layer(wanted, kind, kind.Config())

@@ -236,7 +236,7 @@ def test_exact_attention_needs_no_matrix_of_all_pairs() -> None:
     assert peak < 2.5 * 8 * n * n
 
 
-@pytest.mark.parametrize(("width", "scale"), [(8, 0.25), (16, 0.25), (16, 0.5), (32, 0.125)])
+@pytest.mark.parametrize(("width", "scale"), [(8, 0.25), (16, 0.5), (32, 0.125)])
 def test_performers_error_is_the_predicted_one_where_inputs_are_small(
     width: int, scale: float
 ) -> None:

@@ -162,6 +162,11 @@ class FakeDevice:
     def event(self) -> FakeEvent:
         return FakeEvent(self)
 
+    def stopwatch(self, waits: float) -> DeviceStopwatch:
+        """Return one whose flush takes 100 ms, and whose wait for the device so many."""
+        flush, synchronize = self.work("flush", 100.0), self.work("synchronize", waits)
+        return DeviceStopwatch(flush=flush, event=self.event, synchronize=synchronize)
+
 
 class FakeEvent:
     def __init__(self, device: FakeDevice) -> None:
@@ -178,11 +183,7 @@ class FakeEvent:
 
 def test_the_flush_is_outside_the_events_and_a_block_synchronises_once() -> None:
     device = FakeDevice()
-    watch = DeviceStopwatch(
-        flush=device.work("flush", 100.0),
-        event=device.event,
-        synchronize=device.work("synchronize", 0.0),
-    )
+    watch = device.stopwatch(waits=0.0)
     found = watch.time(device.work("call", 2.0), 3, between=device.work("between", 50.0))
     assert found == [0.002] * 3
     once = ["between", "flush", "event", "call", "event"]
@@ -191,11 +192,7 @@ def test_the_flush_is_outside_the_events_and_a_block_synchronises_once() -> None
 
 def test_the_hosts_clock_finds_the_cache_as_empty_and_times_neither_flush_nor_its_end() -> None:
     device = FakeDevice()
-    watch = DeviceStopwatch(
-        flush=device.work("flush", 100.0),
-        event=device.event,
-        synchronize=device.work("synchronize", 0.5),
-    ).on_host()
+    watch = device.stopwatch(waits=0.5).on_host()
     watch._clock = lambda: round(device.now * 1e6)
     found = watch.time(device.work("call", 2.0), 2, between=device.work("between", 50.0))
     assert found == [0.0025] * 2

@@ -14,16 +14,8 @@ from lra.models.build import build_model
 
 CPU = torch.device("cpu")
 SIDE = 4
+pytestmark = pytest.mark.usefixtures("one_thread")
 AS_IS = {"rules": "fixed", "pad_to_length": False, "pictures": True}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """These models are far too small for more."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def model(mechanism="full", pooling="mean", length=SIDE**2, **config):
@@ -52,10 +44,7 @@ def looked(net, **how):
 
 
 def test_attention_that_reads_all_alike_looks_a_third_of_the_way():
-    net = model()
-    for block in net.encoder.blocks:
-        torch.nn.init.zeros_(block.mechanism.query.weight)
-    found, n = looked(net), SIDE**2
+    found, n = looked(alike()), SIDE**2
     assert np.shape(found.distances) == (2, 2)
     assert np.ravel(found.distances) == pytest.approx(np.full(4, (n * n - 1) / (3 * n)))
     assert found.distance == pytest.approx((n * n - 1) / (3 * n))

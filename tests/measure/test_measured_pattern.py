@@ -1,4 +1,4 @@
-"""What is drawn is the mechanism's own support and weights, or the layer's true dependence."""
+"""Patterns drawn: the mechanism's own support and weights, or the layer's true dependence."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from cells import toy_card
 from torch import Tensor
 
 from attention_impls.contract import Attention, Context, Dims, Layer, Out, causal_mask
 from lra.core import catalogue
-from lra.core.cards import AttentionCard, Capabilities
 from lra.core.cells import ShowCell
 from lra.core.errors import LraError, UnsupportedError
 from lra.core.pattern import Pattern
@@ -119,21 +119,10 @@ def test_what_has_no_weights_gets_its_dependence(name: str) -> None:
     assert (np.diagonal(found.values_HNN()[0]) > 0).all()
 
 
-def _card() -> AttentionCard:
-    return AttentionCard(
-        title="toy",
-        paper="none",
-        year=2026,
-        time="O(n)",
-        memory="O(n)",
-        capabilities=Capabilities(bidirectional=True),
-    )
-
-
 class Before(Attention):
     """A stranger without an oracle: every position reads the one before."""
 
-    card = _card()
+    card = toy_card(bidirectional=True)
 
     def attend(self, q: Any, k: Any, v_BHMV: Tensor, context: Context, state: Any = None) -> Any:
         return torch.nn.functional.pad(v_BHMV, (0, 0, 1, 0))[:, :, :-1], None
@@ -145,7 +134,7 @@ class Declared(Before):
 
 
 class Constant(Layer):
-    card = _card()
+    card = toy_card(bidirectional=True)
 
     def forward(self, x_BND: Tensor, context: Context, **kwargs: Any) -> Out:
         self._refuse(x_BND, context, None, None)

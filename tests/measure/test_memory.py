@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,46 +21,35 @@ def square() -> None:
     torch.ones(SIZE, SIZE)
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
-def test_a_square_matrix_is_seen_though_freed_before_the_call_returns() -> None:
-    square()
-    peak = memory.resident_growth(square)
-    assert peak is not None
-    assert abs(peak - MATRIX) < SLACK * MATRIX
+LINUX = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
-def test_an_earlier_larger_peak_hides_nothing() -> None:
+def assert_peak(call: Callable[[], object], matrices: int) -> None:
+    assert memory.resident_peak(call) == pytest.approx(matrices * MATRIX, rel=SLACK)
+
+
+@LINUX
+def test_a_matrix_freed_before_the_call_returns_is_seen_after_a_larger_one() -> None:
     torch.ones(2 * SIZE, SIZE)
-    peak = memory.resident_growth(square)
-    assert peak is not None
-    assert abs(peak - MATRIX) < SLACK * MATRIX
+    assert_peak(square, 1)
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
+@LINUX
 def test_what_only_the_first_call_needs_is_not_counted() -> None:
     sizes = iter([3, 1, 1])
-
-    def call() -> None:
-        torch.ones(next(sizes) * SIZE, SIZE)
-
-    peak = memory.resident_growth(call)
-    assert peak is not None
-    assert abs(peak - MATRIX) < SLACK * MATRIX
+    assert_peak(lambda: torch.ones(next(sizes) * SIZE, SIZE), 1)
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
+@LINUX
 def test_what_the_first_call_keeps_for_good_is_counted() -> None:
     kept: list[torch.Tensor] = []
 
     def call() -> None:
         if not kept:
             kept.append(torch.ones(SIZE, SIZE))
-        torch.ones(SIZE, SIZE)
+        square()
 
-    peak = memory.resident_growth(call)
-    assert peak is not None
-    assert abs(peak - 2 * MATRIX) < SLACK * 2 * MATRIX
+    assert_peak(call, 2)
 
 
 def test_a_call_that_holds_nothing_has_hardly_a_peak() -> None:

@@ -1,4 +1,4 @@
-"""What the driver tells, and what becomes of what it does not tell."""
+"""Answers of the driver, and what becomes of those it does not give."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def test_a_profile_has_every_figure_with_its_unit() -> None:
 
 
 def test_parts_are_seconds_a_step() -> None:
-    """Of five steps, in each of which the clock is read twice a part."""
+    """Five steps, in each of which the clock is read twice a part."""
     found = profiled().metrics
     assert [found[part_metric(part)].value for part in PARTS] == [1.0] * len(PARTS)
     assert found["step_in_parts_seconds"].value == pytest.approx((5 * 2 * len(PARTS) + 1) / 5)
@@ -324,23 +324,29 @@ def test_rows_are_evaluated_as_a_validation_does_and_training_goes_on(
     assert trained and all(trained)
 
 
-def test_operators_are_seconds_a_step_without_torchs_own_loop(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [
+        # Torch's own loop is none of them.
+        (
+            ("aten::mm", "autograd::engine::evaluate_function: MmBackward0", "_Read"),
+            {"mm": 0.001, "_Read": 0.001},
+        ),
+        # Graphs that were compiled are one.
+        (
+            ("aten::mm", "## Call CompiledFxGraph f1 ##", "## Call CompiledFxGraph f2 ##"),
+            {"compiled graphs": 0.002, "mm": 0.001},
+        ),
+    ],
+)
+def test_operators_are_seconds_a_step(
+    keys: tuple[str, ...], wanted: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keys = ("aten::mm", "autograd::engine::evaluate_function: MmBackward0", "_Read")
-    monkeypatch.setattr(torch.profiler, "profile", Profiler(*keys))
-    found = profiled()
-    operators = {n: m.value for n, m in found.metrics.items() if n.startswith(OPERATOR)}
-    assert operators == {OPERATOR + "mm": 0.001, OPERATOR + "_Read": 0.001}
-    assert found.metrics["operators_seconds"].value == pytest.approx(0.002)
-
-
-def test_graphs_that_were_compiled_are_one_operator(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = ("aten::mm", *(f"## Call CompiledFxGraph {hash} ##" for hash in ("f1", "f2")))
     monkeypatch.setattr(torch.profiler, "profile", Profiler(*keys))
     found = profiled().metrics
     operators = {name: found[name].value for name in found if name.startswith(OPERATOR)}
-    assert operators == {OPERATOR + "compiled graphs": 0.002, OPERATOR + "mm": 0.001}
+    assert operators == {OPERATOR + name: seconds for name, seconds in wanted.items()}
+    assert found["operators_seconds"].value == pytest.approx(sum(wanted.values()))
 
 
 def test_the_operators_that_take_most_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What the profile of a step says of a GPU: what is asked of fakes, and figures of a real one."""
+"""The profile of a step on a GPU: questions to fakes, and figures of a real one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CUDA = torch.device("cuda")
 
 
 def operator(key: str, *, device: float) -> SimpleNamespace:
-    """What a CPU called: `device` are microseconds of the kernels that it started."""
+    """A call of the CPU's: `device` are microseconds of the kernels that it started."""
     return SimpleNamespace(
         key=key,
         count=2,
@@ -38,7 +38,7 @@ def operator(key: str, *, device: float) -> SimpleNamespace:
 
 
 def kernel(key: str, microseconds: float, *, count: int, note: bool = False) -> SimpleNamespace:
-    """What a GPU did, in no time of the CPU's."""
+    """Work of the GPU's, in no time of the CPU's."""
     return SimpleNamespace(
         key=key,
         count=count,
@@ -61,12 +61,12 @@ EVENTS = [
     kernel("memcpy128", 100.0, count=1),
     kernel("ProfilerStep*", 9000.0, count=2, note=True),
 ]
-"""Of two steps."""
+"""Events of two steps."""
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What torch's profiler is asked for; it finds the events above."""
+    """Options that torch's profiler is asked with; it finds the events above."""
     options: list[dict[str, Any]] = []
 
     @contextmanager

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -66,15 +66,6 @@ class Inside(Position):
     card = PositionCard(title="", paper="", year=2020, acts_on="logits")
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """These models are far too small for more."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture
 def mechanisms() -> dict[str, type[Attention]]:
     return {"mean": MeanValue, "drawing": Drawing}
@@ -99,3 +90,8 @@ def build() -> Callable[..., Classifier]:
         return build_model(ModelSpec(**spec), **rest)
 
     return build
+
+
+@pytest.fixture(autouse=True)
+def on_one_thread(one_thread: None) -> None:
+    """Models and inputs are small throughout."""

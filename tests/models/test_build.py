@@ -177,11 +177,7 @@ def test_the_mechanism_gets_its_sizes(build: Build, mechanisms: Mechanisms) -> N
     assert isinstance(asked[2][1], Layer.Config)
 
 
-def test_three_inputs_are_refused(build: Build) -> None:
-    with pytest.raises(UsageError, match="one or two sequences"):
-        build(inputs=3)
-
-
-def test_pairs_that_are_asked_for_each_token_are_refused(build: Build) -> None:
-    with pytest.raises(UsageError, match="one sequence"):
-        build(inputs=2, pooling="none", causal=True)
+@pytest.mark.parametrize("options", [{"inputs": 3}, {"inputs": 2, "pooling": "none"}], ids=str)
+def test_sequences_that_no_head_takes_are_refused(build: Build, options: dict) -> None:
+    with pytest.raises(UsageError, match="sequence"):
+        build(**options, causal=True)

@@ -18,14 +18,6 @@ def test_pair_features() -> None:
     assert feature_width(2, 1, "four") == 2
 
 
-def test_swapping_a_pair_swaps_the_sides_keeps_the_product_and_turns_the_difference() -> None:
-    x1, x2 = torch.randn(2, 3, 4)
-    there, back = (pair(*order, "four").unflatten(-1, (4, 4)) for order in ((x1, x2), (x2, x1)))
-    assert torch.equal(there[:, 0], back[:, 1])
-    assert torch.equal(there[:, 2], back[:, 2])
-    assert torch.equal(there[:, 3], -back[:, 3])
-
-
 def test_a_matchers_towers_share_weights_and_pairs_are_interleaved(build: Build) -> None:
     model = build(inputs=2).double()
     tokens = torch.randint(0, 11, (6, 5))
@@ -33,17 +25,6 @@ def test_a_matchers_towers_share_weights_and_pairs_are_interleaved(build: Build)
     towers = torch.stack([model.encoder(tokens[i : i + 1], mask[i : i + 1])[0] for i in range(6)])
     expected = model.head(pair(towers[0::2], towers[1::2], "four"))
     assert torch.allclose(model(tokens, mask), expected, atol=1e-12)
-
-
-def test_a_pair_of_the_same_document_is_seen_as_such(build: Build) -> None:
-    model = build(inputs=2)
-    seen: list[torch.Tensor] = []
-    model.head.register_forward_pre_hook(lambda module, given: seen.append(given[0]))
-    model(torch.tensor([[1, 2, 3], [1, 2, 3]]))
-    x1, x2, product, difference = seen[0].unflatten(-1, (4, 8))[0]
-    assert torch.equal(x1, x2)
-    assert torch.equal(product, x1 * x1)
-    assert not difference.any()
 
 
 def test_a_head_is_hidden_relu_layers_and_a_linear_one() -> None:

@@ -19,12 +19,9 @@ def test_tokens_positions_and_class_token_add_up(build: Build) -> None:
     expected = torch.stack([torch.zeros(8), table[4], table[2], table[2]]) + ramp
     assert torch.allclose(x[0], expected)
     assert mask is None
-
-
-def test_without_a_class_token_the_first_token_stands_at_position_0(build: Build) -> None:
-    embedding = build(pooling="first").encoder.embedding
-    x, _ = embedding(torch.tensor([[4, 2]]), None)
-    assert torch.allclose(x[0], embedding.tokens.weight[[4, 2]] + torch.arange(2.0)[:, None])
+    bare = build(pooling="first").encoder.embedding
+    x, _ = bare(tokens, None)
+    assert torch.allclose(x[0], bare.tokens.weight[[4, 2, 2]] + ramp[:3])
 
 
 def test_rows_are_standard_normal_and_unscaled(build: Build) -> None:

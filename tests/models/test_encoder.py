@@ -80,12 +80,6 @@ def test_direction_mask_and_positions_reach_the_mechanism(
             assert found is (model.encoder.embedding.position if name == "inside" else None)
 
 
-def test_examples_do_not_see_each_other(build: Build) -> None:
-    model = build().double()
-    both = model(TOKENS)
-    assert torch.allclose(both[:1], model(TOKENS[:1]), atol=1e-12)
-
-
 def test_recomputing_runs_each_block_again_on_the_way_back(build: Build) -> None:
     encoder = build().encoder
     runs: list[int] = []

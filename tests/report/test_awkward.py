@@ -71,10 +71,9 @@ def test_every_section_is_there_with_every_name(made: Rendered) -> None:
     assert page.open == []
     assert not {"b", "i"} & set(page.tags)
     ids = {value for tag, name, value in page.attributes if (tag, name) == ("section", "id")}
-    for wanted in ("growth", "crossover", "limit", "energy", "repeatability", "beside", "table-2"):
+    for wanted in ("scaling", "error", "share-of-the-machine-s-limit", "repeatability"):
         assert any(id.startswith(wanted) for id in ids), wanted
-    assert "error" in ids
-    assert all(page.text.count(label) >= 10 for label in LABELS)
+    assert all(page.text.count(label) >= 5 for label in LABELS)
 
 
 def test_no_table_of_the_markdown_is_torn_by_a_name(made: Rendered) -> None:
@@ -85,9 +84,7 @@ def test_no_table_of_the_markdown_is_torn_by_a_name(made: Rendered) -> None:
         columns = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
         assert not width or not columns or columns == width, line
         width, found = columns, found + bool(columns)
-    assert found > 100
-    crossings = text.split("### Length from which it costs less than sdpa")[1].split("###")[0]
-    assert crossings.count("about 1,0") == len(SUBJECTS)
+    assert found > 50
 
 
 def test_every_drawing_is_a_drawing(made: Rendered) -> None:
@@ -97,14 +94,3 @@ def test_every_drawing_is_a_drawing(made: Rendered) -> None:
         ElementTree.fromstring(plot.read_text(encoding="utf-8"))
         written = re.findall(r"<text[^>]*>([^<]*)</text>", plot.read_text(encoding="utf-8"))
         assert max(map(len, written)) < 70, plot.name
-
-
-def test_a_table_2_of_torn_rounds_alone_says_so_in_every_cell(made: Rendered) -> None:
-    text = made.page.with_name("report.md").read_text(encoding="utf-8")
-    table = text.split("### Training steps a second, over those of sdpa")[1].split("###")[0]
-    for name in ("bigbird (kind=plain)", LONG):
-        (line,) = (one for one in table.splitlines() if one.startswith(f"| {name}"))
-        assert line.count("n/a (3 split rounds left out") == len(PAPER)
-    (identity,) = (one for one in table.splitlines() if one.startswith("| identity"))
-    assert "split" not in identity
-    assert "Split round: its processes started more than 15 minutes apart" in table

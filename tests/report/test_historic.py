@@ -1,15 +1,12 @@
-"""Records as earlier programs wrote them, in reports and comparisons of today."""
+"""Records as earlier programs wrote them, in reports of today."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from lra.report.select import join
-
 import lra
-from lra.changes.compare import between_stores
 from lra.core.records import Record, decode
+from lra.report.load.select import join
 from lra.report.render import render
 
 FOLDER = Path(__file__).parents[1] / "fixtures/records"
@@ -48,23 +45,3 @@ def test_all_of_them_make_a_report(tmp_path: Path) -> None:
     assert made.page.is_file()
     for heading in ("Test accuracy", "Time of a training step", "Time of a decoding step"):
         assert f"### {heading}" in text
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (FIRST, LAST),
-        ("c9dfb5dc18b7e887bf20", LAST),
-        ("17378e146498fed2b15f", "72865b60e4204509794f"),
-        ("f4550d2d3168b70acdcf", "5b37d44694b4442e2775"),
-    ],
-)
-def test_they_meet_their_successors_and_say_why_they_are_not_judged(
-    before: str, after: str
-) -> None:
-    sides = [join([read(id)], []).entries for id in (before, after)]
-    found = between_stores(sides[0], sides[1], ((), ()), ("then", "now"))
-    assert found.lines
-    for line in found.lines:
-        assert line.change.verdict == "incomparable"
-        assert "by another version of the code: an earlier protocol" in line.why

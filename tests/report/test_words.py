@@ -13,18 +13,14 @@ from lra.report.words import (
     differing,
     ending,
     figures,
-    is_failure,
     listing,
     listing_of,
     machine_words,
-    numbered,
     percent,
     quantity,
-    raised,
     scale_of,
     shortened,
     span,
-    visible,
 )
 
 from .sample import TRAINING, failure
@@ -64,15 +60,6 @@ def test_of_a_long_listing_the_rest_is_counted() -> None:
     ]  # fmt: skip
 
 
-def test_sections_have_numbers_and_names_where_there_are_several() -> None:
-    assert numbered([""]) == [("", "")]
-    assert numbered(["batch 1", "batch 4"]) == [("-1", ": batch 1"), ("-2", ": batch 4")]
-
-
-def test_a_sentence_begins_with_a_capital_and_goes_on_as_it_was() -> None:
-    assert [raised(text) for text in ("mean of LRA", "", "x")] == ["Mean of LRA", "", "X"]
-
-
 def test_percent_drops_its_decimal_where_seeds_scatter_by_tens() -> None:
     assert percent(0.7834) == "78.3"
     assert percent(0.7834, 0.05) == "78.3"
@@ -91,10 +78,6 @@ def test_units_suit_the_middle_value() -> None:
     assert scale_of([], "s")[1] == "µs"
     assert quantity(0.0000421, "s") == "42.1 µs"
     assert quantity(70_000, "B", most=2) == "70 kB"
-
-
-def test_line_breaks_and_control_characters_become_visible() -> None:
-    assert visible("a\nb\tc\x1b é|_%") == r"a\nb\tc\x1b é|_%"
 
 
 def test_endings_name_what_is_known() -> None:
@@ -161,19 +144,6 @@ def test_nearly_a_thousand_texts_stay_different_in_as_few_letters_as_promised() 
     texts = ["a" * 30 + f"{n:03}" + "b" * 30 for n in range(999)]
     cuts = shortened(texts, 8)
     assert len(set(cuts)) == len(texts) and max(map(len, cuts)) == 8
-
-
-def test_what_could_not_be_asked_or_measured_is_no_failure() -> None:
-    failures = (
-        "OOM",
-        "timeout",
-        "crash (SIGSEGV)",
-        "error (Broken)",
-        "skipped: a shorter length failed",
-    )
-    assert all(is_failure(word) for word in failures)
-    others = ("unsupported", "skipped: not installed", "not measured", "not run", "1.5")
-    assert not any(is_failure(word) for word in others)
 
 
 def test_settings_are_named_by_what_not_all_of_them_share() -> None:

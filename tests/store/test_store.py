@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import StoreError
@@ -50,7 +51,7 @@ def record(replicate: int = 0, points: int = 0) -> Record:
         started_at="2026-01-01T00:00:00+00:00",
         seconds=1.0,
         metrics={"latency": Metric(value=None, unit="s", why_null="not measured")},
-        curve=(point,) * points,
+        curve=tuple(replace(point, step=step) for step in range(1, points + 1)),
     )
 
 

@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-import torch
 
 
 @pytest.fixture(scope="session")
@@ -21,9 +19,5 @@ def toy() -> ModuleType:
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Sums on several threads may add in another order."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+def on_one_thread(one_thread: None) -> None:
+    """Models and inputs are small throughout."""

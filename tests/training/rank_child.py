@@ -15,16 +15,13 @@ import torch.distributed as dist
 import toy
 from torch import Tensor, nn
 
-from lra.training.loop import Run, train
 from lra.training.outcome import Interrupted, Trained
 from lra.training.ranks import ALONE, Joined, Ranks
-from lra.training.setup import Training
 
 ROWS = 391
 """Cut into 13 batches, of 30 and 31 rows."""
 SCENARIOS: dict[str, dict[str, object]] = {
     "plain": {},
-    "float32": {},
     "micro_batches": {"micro_batches": 4},
     "more_micro_batches_than_rows": {"micro_batches": 20},
     "batches_of_three": {"batch": 3},
@@ -36,7 +33,7 @@ SCENARIOS: dict[str, dict[str, object]] = {
     "stopped_dropping": {},
     "handed_over": {},
 }
-"""What each changes of the protocol; see `ends` for the rest."""
+"""Changes of the protocol; see `ends` for the rest."""
 STOPS = {
     "stopped": (4, 9, 6, 4, 7, 5, 8),
     "stopped_dropping": (4, 9, 6, 4, 7, 5, 8),
@@ -60,21 +57,13 @@ def ends(name: str, ranks: Ranks, folder: Path) -> dict[str, object]:
         model.encoder.embedding.dropout.register_forward_hook(
             lambda module, given, out: drawn.append(out.detach() == 0)
         )
-        if name != "float32":
-            # Sums in another order then differ less than the loss, which is float32.
-            model = model.double()
+        # Sums in another order then differ less than the loss, which is float32.
+        model = model.double()
         if name == "unread_weight":
             model.register_parameter("unread", nn.Parameter(torch.ones(3, dtype=torch.float64)))
         data = toy.dataset(inputs=inputs, rows=ROWS)
-        trained = train(
-            Run(
-                model,
-                Training(data, spec, seed=3),
-                device=toy.CPU,
-                checkpoint=path,
-                stop=stop,
-                ranks=ranks,
-            )
+        trained = toy.trained(
+            model, spec, data=data, seed=3, checkpoint=path, stop=stop, ranks=ranks
         )
         return model, trained
 

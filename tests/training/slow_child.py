@@ -10,9 +10,6 @@ from pathlib import Path
 import torch
 import toy
 
-from lra.training.loop import Run, train
-from lra.training.setup import Training
-
 steps = 0
 
 
@@ -25,12 +22,4 @@ def tell() -> bool:
 
 
 torch.set_num_threads(1)
-train(
-    Run(
-        toy.model(dropout=0.1),
-        Training(toy.dataset(), toy.SPEC, seed=3),
-        device=toy.CPU,
-        checkpoint=Path(sys.argv[1]),
-        stop=tell,
-    )
-)
+toy.trained(toy.model(dropout=0.1), seed=3, checkpoint=Path(sys.argv[1]), stop=tell)

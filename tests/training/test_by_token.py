@@ -120,24 +120,6 @@ def test_the_loss_that_is_trained_on_is_the_mean_over_asked_tokens(pieces: int) 
     assert point.train_loss == pytest.approx(before.loss, rel=1e-5)
 
 
-def test_pieces_train_the_same() -> None:
-    wanted, found = trained(), trained(micro_batches=3)
-    assert found.test.loss == pytest.approx(wanted.test.loss, rel=1e-4)
-    for mine, theirs in zip(found.curve, wanted.curve, strict=True):
-        assert mine.train_loss == pytest.approx(theirs.train_loss, rel=1e-4)
-
-
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_recomputing_trains_the_same_bit_for_bit(precision: str) -> None:
-    wanted, found = (
-        trained(dropout=0.1, precision=precision, recompute=again) for again in (False, True)
-    )
-    assert found.test == wanted.test
-    for mine, theirs in zip(found.curve, wanted.curve, strict=True):
-        assert mine.train_loss == theirs.train_loss
-        assert mine.validation_loss == theirs.validation_loss
-
-
 def test_where_bits_are_counted_the_lowest_loss_is_chosen() -> None:
     found = trained()
     losses = {point.step: point.validation_loss for point in found.curve}

@@ -23,7 +23,7 @@ CUDA = torch.device("cuda")
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
-    """What torch was asked to compile by; it gives the model back."""
+    """Options that torch was asked to compile by; it gives the model back."""
     options: list[dict[str, Any]] = []
     monkeypatch.setattr(torch, "compile", lambda m, **given: options.append(given) or m)
     with (

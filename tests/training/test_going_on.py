@@ -15,7 +15,7 @@ from training.twins import assert_near, assert_same, changed
 
 import lra
 from lra.core.errors import LraError
-from lra.training.loop import Run, train
+from lra.training.loop import Run
 from lra.training.objective import Tally
 from lra.training.outcome import Interrupted
 from lra.training.setup import Training
@@ -32,21 +32,21 @@ def test_stopped_anywhere_and_continued_it_ends_in_the_same_numbers(
     straight_model = toy.model(dropout=0.1).to(dtype)
     # Polls: one a step, 15 in each validation, 17 in the test.
     spec = changed(toy.SPEC, evaluation_batch=8)
-    straight = train(Run(straight_model, Training(data, spec, seed=3), device=device))
+    straight = toy.trained(straight_model, spec, data=data, seed=3, device=device)
 
     reached: list[int] = []
     for allowed in range(4, 30):
         polls = iter(range(allowed))
         model = toy.model(dropout=0.1).to(dtype)
         try:
-            resumed = train(
-                Run(
-                    model,
-                    Training(data, spec, seed=3),
-                    device=device,
-                    checkpoint=tmp_path / "a.pt",
-                    stop=lambda polls=polls: next(polls, None) is None,
-                )
+            resumed = toy.trained(
+                model,
+                spec,
+                data=data,
+                seed=3,
+                device=device,
+                checkpoint=tmp_path / "a.pt",
+                stop=lambda polls=polls: next(polls, None) is None,
             )
             break
         except Interrupted as ending:
@@ -60,15 +60,7 @@ def test_stopped_anywhere_and_continued_it_ends_in_the_same_numbers(
 
 def test_stopped_before_the_first_step(toy: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(Interrupted, match="after step 0 of 60; run again to continue"):
-        train(
-            Run(
-                toy.model(),
-                Training(toy.dataset(), toy.SPEC, seed=0),
-                device=toy.CPU,
-                checkpoint=tmp_path / "a.pt",
-                stop=lambda: True,
-            )
-        )
+        toy.trained(toy.model(), checkpoint=tmp_path / "a.pt", stop=lambda: True)
 
 
 def test_killed_and_continued_it_ends_in_the_same_numbers(toy: ModuleType, tmp_path: Path) -> None:
@@ -91,27 +83,25 @@ def test_killed_and_continued_it_ends_in_the_same_numbers(toy: ModuleType, tmp_p
 
     data, models = toy.dataset(), [toy.model(dropout=0.1) for _ in range(2)]
     resumed_at: list[int] = []
-    resumed = train(
-        Run(
-            models[1],
-            Training(data, toy.SPEC, seed=3),
-            device=toy.CPU,
-            checkpoint=path,
-            report=lambda progress: resumed_at.append(progress.step),
-        )
+    resumed = toy.trained(
+        models[1],
+        data=data,
+        seed=3,
+        checkpoint=path,
+        report=lambda progress: resumed_at.append(progress.step),
     )
     # The checkpoint of step 20 was there at the least.
     assert 20 not in resumed_at
     assert resumed_at[-1] == 60
-    straight = train(Run(models[0], Training(data, toy.SPEC, seed=3), device=toy.CPU))
+    straight = toy.trained(models[0], data=data, seed=3)
     assert_same(straight, resumed, models[0], models[1])
 
 
 def test_a_finished_checkpoint_is_only_tested_again(toy: ModuleType, tmp_path: Path) -> None:
     data, path = toy.dataset(), tmp_path / "a.pt"
     models = [toy.model() for _ in range(2)]
-    first = train(Run(models[0], Training(data, toy.SPEC, seed=0), device=toy.CPU, checkpoint=path))
-    again = train(Run(models[1], Training(data, toy.SPEC, seed=0), device=toy.CPU, checkpoint=path))
+    first = toy.trained(models[0], data=data, checkpoint=path)
+    again = toy.trained(models[1], data=data, checkpoint=path)
     assert_same(first, again, models[0], models[1])
     assert first.seconds == again.seconds
 
@@ -139,21 +129,18 @@ def test_a_checkpoint_of_another_training_is_refused(
 ) -> None:
     data, path = toy.dataset(), tmp_path / "a.pt"
     spec = changed(toy.SPEC, steps=2, evaluate_every=1)
-    train(Run(toy.model(), Training(data, spec, seed=0), device=toy.CPU, checkpoint=path))
+    toy.trained(toy.model(), spec, data=data, checkpoint=path)
     model = toy.model(inputs=2) if change == "model" else toy.model()
     with pytest.raises(LraError, match="another training"):
-        train(
-            Run(
-                model,
-                Training(
-                    toy.dataset(inputs=2) if change == "model" else data,
-                    changed(spec, learning_rate=1.0) if change == "spec" else spec,
-                    seed=1 if change == "seed" else 0,
-                    rules="lra2021" if change == "rules" else "fixed",
-                    metric="bits_per_byte" if change == "metric" else "accuracy",
-                    pad_to_length=change == "padding",
-                ),
-                device=toy.CPU,
-                checkpoint=path,
-            )
+        toy.trained(
+            model,
+            changed(spec, learning_rate=1.0) if change == "spec" else spec,
+            data=toy.dataset(inputs=2) if change == "model" else data,
+            seed=1 if change == "seed" else 0,
+            training={
+                "rules": "lra2021" if change == "rules" else "fixed",
+                "metric": "bits_per_byte" if change == "metric" else "accuracy",
+                "pad_to_length": change == "padding",
+            },
+            checkpoint=path,
         )

@@ -10,22 +10,13 @@ import torch
 from training.twins import assert_same, changed, closeness, numbers
 
 from lra.training import loop
-from lra.training.loop import Run, train
 from lra.training.outcome import Diverged, Progress, Score
-from lra.training.setup import Training
 
 
 def test_it_learns(toy: ModuleType) -> None:
     spec = changed(toy.SPEC, steps=250, evaluate_every=50)
     told: list[Progress] = []
-    result = train(
-        Run(
-            toy.model(),
-            Training(toy.dataset(rows=2000), spec, seed=0),
-            device=toy.CPU,
-            report=told.append,
-        )
-    )
+    result = toy.trained(toy.model(), spec, data=toy.dataset(rows=2000), report=told.append)
     assert result.test.accuracy > 0.95
     assert result.test.answers == 130
     assert [point.step for point in result.curve] == [50, 100, 150, 200, 250]
@@ -38,8 +29,7 @@ def test_it_learns(toy: ModuleType) -> None:
 def test_two_runs_give_the_same_numbers_and_another_seed_does_not(toy: ModuleType) -> None:
     models = [toy.model(dropout=0.2) for _ in range(3)]
     one, same, other = (
-        train(Run(model, Training(toy.dataset(), toy.SPEC, seed=seed), device=toy.CPU))
-        for model, seed in zip(models, (4, 4, 5), strict=True)
+        toy.trained(model, seed=seed) for model, seed in zip(models, (4, 4, 5), strict=True)
     )
     assert_same(one, same, models[0], models[1])
     assert numbers(one.curve) != numbers(other.curve)
@@ -56,7 +46,7 @@ def test_bucketed_and_unbucketed_compute_the_same(toy: ModuleType, inputs: int) 
         )
         spec = changed(toy.SPEC, steps=30, bucketed=bucketed)
         data = toy.dataset(inputs=inputs)
-        results.append(train(Run(model, Training(data, spec, seed=0), device=toy.CPU)))
+        results.append(toy.trained(model, spec, data=data))
         models.append(model)
         widths.append(seen)
     assert len(widths[0]) > 5
@@ -75,7 +65,7 @@ def test_padding_to_the_length_and_the_originals_rules_are_never_cut(toy: Module
             lambda module, given, seen=seen: seen.add(given[0].shape[1])
         )
         spec = changed(toy.SPEC, steps=3, evaluate_every=3)
-        train(Run(model, Training(toy.dataset(), spec, seed=0, **options), device=toy.CPU))
+        toy.trained(model, spec, training=options)
         assert seen == {toy.LENGTH}
 
 
@@ -91,7 +81,7 @@ def test_only_the_originals_rules_shuffle_without_regard_to_length(
 
     model.register_forward_pre_hook(spy)
     spec = changed(toy.SPEC, steps=13, bucketed=False)
-    train(Run(model, Training(toy.dataset(), spec, seed=0, rules=rules), device=toy.CPU))
+    toy.trained(model, spec, training={"rules": rules})
     assert low <= np.mean(spreads) <= high
 
 
@@ -100,7 +90,7 @@ def test_micro_batches_compute_what_one_batch_does(toy: ModuleType, pieces: int)
     models = [toy.model().double() for _ in range(2)]
     spec = changed(toy.SPEC, steps=30, evaluate_every=15)
     whole, cut = (
-        train(Run(model, Training(toy.dataset(), s, seed=0), device=toy.CPU))
+        toy.trained(model, s)
         for model, s in zip(models, (spec, changed(spec, micro_batches=pieces)), strict=True)
     )
     assert closeness(*models) < 1e-6
@@ -114,7 +104,7 @@ def test_a_compiled_model_learns_about_what_an_eager_one_does(toy: ModuleType) -
     models = [toy.model() for _ in range(2)]
     spec = changed(toy.SPEC, steps=30, evaluate_every=15)
     eager, compiled = (
-        train(Run(model, Training(toy.dataset(), s, seed=0), device=toy.CPU))
+        toy.trained(model, s)
         for model, s in zip(models, (spec, changed(spec, execution="compiled")), strict=True)
     )
     for one, other in zip(eager.curve, compiled.curve, strict=True):
@@ -130,7 +120,7 @@ def test_a_block_runs_again_on_the_way_back_where_the_protocol_says_so(
     mlp = model.encoder.blocks[0].mlp
     mlp.register_forward_pre_hook(lambda module, given: trained.append(module.training))
     spec = changed(toy.SPEC, steps=3, evaluate_every=3, recompute=recompute)
-    train(Run(model, Training(toy.dataset(), spec, seed=0), device=toy.CPU))
+    toy.trained(model, spec)
     assert sum(trained) == 3 * runs
 
 
@@ -146,7 +136,7 @@ def test_the_gradient_is_clipped(toy: ModuleType, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch.optim.AdamW, "step", spy)
     for clip in (1e-3, None):
         spec = changed(toy.SPEC, steps=2, evaluate_every=2, clip=clip)
-        train(Run(toy.model(), Training(toy.dataset(), spec, seed=0), device=toy.CPU))
+        toy.trained(toy.model(), spec)
     assert norms[:2] == pytest.approx([1e-3, 1e-3], rel=1e-3)
     assert min(norms[2:]) > 1e-2
 
@@ -160,7 +150,7 @@ def test_the_optimiser_is_decoupled_adam_at_the_schedules_rate(toy: ModuleType) 
     model.register_forward_hook(lambda module, given, out: out + 0.0 * unused)
     spec = changed(toy.SPEC, steps=4, evaluate_every=4, warmup=2, schedule="constant",
                    learning_rate=0.1, weight_decay=0.5)  # fmt: skip
-    train(Run(model, Training(toy.dataset(), spec, seed=0), device=toy.CPU))
+    toy.trained(model, spec)
     rates = (0.0, 0.05, 0.1, 0.1)
     assert unused.item() == pytest.approx(np.prod([1 - rate * 0.5 for rate in rates]))
 
@@ -176,7 +166,7 @@ def test_after_step_runs_once_per_step_and_its_buffers_are_kept_with_the_best(
 
     monkeypatch.setattr(toy.Softmax, "after_step", spy)
     model = toy.model()
-    result = train(Run(model, Training(toy.dataset(), toy.SPEC, seed=0), device=toy.CPU))
+    result = toy.trained(model)
     assert told == list(range(1, toy.SPEC.steps + 1))
     assert model.encoder.blocks[0].mechanism.steps_seen == result.best_step
 
@@ -195,9 +185,7 @@ def test_the_best_is_chosen_by_accuracy_then_loss_and_tested_once(
 
     monkeypatch.setattr(loop, "evaluate", scripted)
     model = toy.model()
-    result = train(
-        Run(model, Training(data, changed(toy.SPEC, evaluate_every=12), seed=0), device=toy.CPU)
-    )
+    result = toy.trained(model, changed(toy.SPEC, evaluate_every=12), data=data)
     assert result.best_step == 36
     assert result.validation_accuracy == 0.5
     assert asked == [data.validation] * 5 + [data.test]
@@ -217,14 +205,14 @@ def test_the_weights_of_the_last_step_are_tested_where_the_protocol_says_so(
         ),
     )
     model, spec = toy.model(), changed(toy.SPEC, evaluate_every=30, tested="last")
-    result = train(Run(model, Training(data, spec, seed=0), device=toy.CPU))
+    result = toy.trained(model, spec, data=data)
     assert (result.best_step, result.validation_accuracy) == (60, 50 / 120)
     assert model.encoder.blocks[0].mechanism.steps_seen == 60
 
 
 def test_a_last_step_off_the_beat_is_validated_too(toy: ModuleType) -> None:
     spec = changed(toy.SPEC, steps=25, evaluate_every=10)
-    result = train(Run(toy.model(), Training(toy.dataset(), spec, seed=0), device=toy.CPU))
+    result = toy.trained(toy.model(), spec)
     assert [point.step for point in result.curve] == [10, 20, 25]
 
 
@@ -232,7 +220,7 @@ def test_a_last_step_off_the_beat_is_validated_too(toy: ModuleType) -> None:
 def test_a_loss_that_is_not_finite_ends_soon(toy: ModuleType, rate: float) -> None:
     spec = changed(toy.SPEC, steps=5000, evaluate_every=5000, learning_rate=rate, warmup=0)
     with pytest.raises(Diverged, match="lower the learning rate") as caught:
-        train(Run(toy.model(), Training(toy.dataset(), spec, seed=0), device=toy.CPU))
+        toy.trained(toy.model(), spec)
     assert caught.value.step <= 64
     assert caught.value.curve == ()
 
@@ -240,4 +228,4 @@ def test_a_loss_that_is_not_finite_ends_soon(toy: ModuleType, rate: float) -> No
 def test_a_last_step_that_explodes_is_noticed_in_validation(toy: ModuleType) -> None:
     spec = changed(toy.SPEC, steps=1, evaluate_every=1, learning_rate=float("inf"), warmup=0)
     with pytest.raises(Diverged, match="after step 1;"):
-        train(Run(toy.model(), Training(toy.dataset(), spec, seed=0), device=toy.CPU))
+        toy.trained(toy.model(), spec)

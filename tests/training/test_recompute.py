@@ -12,8 +12,6 @@ from code_paths import by_representatives
 from lra.core import catalogue
 from lra.core.protocol import ModelSpec
 from lra.models.build import build_model
-from lra.training.loop import Run, train
-from lra.training.setup import Training
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -39,17 +37,11 @@ def test_they_draw_the_same_dropout_again(toy: ModuleType, mechanism: str, preci
             classes=data.classes,
             length=data.length,
         )
-        found = train(
-            Run(
-                net,
-                Training(
-                    data,
-                    msgspec.structs.replace(training, recompute=recompute),
-                    seed=0,
-                    pad_to_length=kind.card.capabilities.padding != "content",
-                ),
-                device=toy.CPU,
-            )
+        found = toy.trained(
+            net,
+            msgspec.structs.replace(training, recompute=recompute),
+            data=data,
+            training={"pad_to_length": kind.card.capabilities.padding != "content"},
         )
         (point,) = found.curve
         trained.append((point.train_loss, point.validation_loss, found.test))

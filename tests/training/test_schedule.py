@@ -44,39 +44,35 @@ def test_cosine_is_the_originals_formula() -> None:
     assert learning_rate(spec, 175 + 17500) == pytest.approx(2.5e-4)
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "linear"])
-def test_flat_share_then_decay_to_zero(schedule: str) -> None:
-    spec = TrainSpec(
-        steps=100, batch=1, learning_rate=2.0, schedule=schedule, warmup=10, flat=0.5,
-        evaluate_every=10,
-    )  # fmt: skip
-    assert [learning_rate(spec, step) for step in (0, 5, 10, 30, 50)] == [0.0, 1.0, 2.0, 2.0, 2.0]
-    assert learning_rate(spec, 75) == pytest.approx(1.0)
-    assert learning_rate(spec, 100) == pytest.approx(0.0, abs=1e-12)
+def spec_of(schedule: str, **fields: float) -> TrainSpec:
+    return TrainSpec(batch=1, schedule=schedule, evaluate_every=1, **fields)
 
 
-def test_linear_without_a_flat_share_ends_at_zero() -> None:
-    spec = TrainSpec(
-        steps=100, batch=1, learning_rate=1.0, schedule="linear", warmup=20, evaluate_every=10
-    )
-    assert learning_rate(spec, 20) == 1.0
-    assert learning_rate(spec, 60) == pytest.approx(0.5)
-    assert learning_rate(spec, 100) == 0.0
+FLAT = {"steps": 100, "learning_rate": 2.0, "warmup": 10, "flat": 0.5}
+"""Warms up, stays for half of the steps, then decays to zero."""
+FLAT_RATES = {0: 0.0, 5: 1.0, 10: 2.0, 30: 2.0, 50: 2.0, 75: 1.0, 100: 0.0}
 
 
-def test_constant_warms_up_and_stays() -> None:
-    spec = TrainSpec(
-        steps=9, batch=1, learning_rate=3.0, schedule="constant", warmup=2, evaluate_every=1
-    )
-    assert [learning_rate(spec, step) for step in (0, 1, 2, 8)] == [0.0, 1.5, 3.0, 3.0]
+@pytest.mark.parametrize(
+    ("spec", "rates"),
+    [
+        (spec_of("cosine", **FLAT), FLAT_RATES),
+        (spec_of("linear", **FLAT), FLAT_RATES),
+        (spec_of("linear", steps=100, learning_rate=1.0, warmup=20), {20: 1.0, 60: 0.5, 100: 0.0}),
+        (
+            spec_of("constant", steps=9, learning_rate=3.0, warmup=2),
+            {0: 0.0, 1: 1.5, 2: 3.0, 8: 3.0},
+        ),
+    ],
+)
+def test_rates_by_hand(spec: TrainSpec, rates: dict[int, float]) -> None:
+    found = {step: learning_rate(spec, step) for step in rates}
+    assert found == pytest.approx(rates, abs=1e-12)
 
 
 @pytest.mark.parametrize("schedule", ["constant", "linear", "cosine", "rsqrt"])
 def test_without_warm_up_the_first_step_has_the_full_rate(schedule: str) -> None:
-    spec = TrainSpec(steps=9, batch=1, learning_rate=3.0, schedule=schedule, evaluate_every=1)
-    assert learning_rate(spec, 0) == 3.0
+    assert learning_rate(spec_of(schedule, steps=9, learning_rate=3.0), 0) == 3.0
     # A warm-up longer than the training never ends.
-    late = TrainSpec(
-        steps=9, batch=1, learning_rate=3.0, schedule=schedule, warmup=100, evaluate_every=1
-    )
+    late = spec_of(schedule, steps=9, learning_rate=3.0, warmup=100)
     assert 0 < learning_rate(late, 8) < 3.0 * 0.0801

@@ -12,6 +12,9 @@ from lra.core.dataset import Dataset, Split
 from lra.core.protocol import ModelSpec, Rules, TrainSpec
 from lra.models.build import build_model
 from lra.models.classifier import Classifier
+from lra.training.loop import Run, train
+from lra.training.outcome import Trained
+from lra.training.setup import Training
 
 LENGTH = 24
 CPU = torch.device("cpu")
@@ -106,3 +109,18 @@ def dataset(*, inputs: int = 1, rows: int = 400) -> Dataset:
         split(n, seed, inputs=inputs) for seed, n in enumerate((rows, 120, 130))
     )
     return Dataset(train, validation, test, classes=2, vocabulary=6, length=LENGTH, inputs=inputs)
+
+
+def trained(
+    model: nn.Module,
+    spec: TrainSpec = SPEC,
+    *,
+    data: Dataset | None = None,
+    seed: int = 0,
+    training: dict[str, object] | None = None,
+    device: torch.device = CPU,
+    **options: object,
+) -> Trained:
+    """Train to the end; `training` and `options` are what is asked of `Training` and of `Run`."""
+    asked = Training(data or dataset(), spec, seed=seed, **(training or {}))
+    return train(Run(model, asked, device=device, **options))

@@ -1,4 +1,4 @@
-"""What is wrong at some lengths or places only is found where nobody says where to look."""
+"""Faults at some lengths or places only are found where nobody says where to look."""
 
 from __future__ import annotations
 
@@ -117,35 +117,22 @@ class Counts(nn.Module):
 @pytest.mark.parametrize(
     ("what", "law", "words"),
     [
-        (
-            minus_infinity,
-            "empty_rows",
-            "the backward pass of the layer meets a NaN, "
-            "the 2nd gradient that BmmBackward0 returns",
-        ),
-        (
-            overflowing,
-            "extremes",
-            "the output with queries and keys multiplied by 100 is not finite",
-        ),
-        (divided_by_nothing, "extremes", "the output is not finite"),
-        (Unused, "gradient_flow", "parameter part.weight never gets a gradient"),
-        (Counts, "draws", "seen after a training pass: differs by 1.0e+00, allowed nothing"),
+        (minus_infinity, "empty_rows", "2nd gradient that BmmBackward0 returns"),
+        (overflowing, "extremes", "queries and keys multiplied by 100"),
+        (divided_by_nothing, "extremes", "not finite"),
+        (Unused, "gradient_flow", "part.weight"),
+        (Counts, "draws", "seen after a training pass"),
     ],
 )
 def test_what_is_said_needs_no_knowledge_of_our_code(what: Any, law: str, words: str) -> None:
     theirs = adapt(what, "mine")
     found = kit.try_law(kit.select([law])[0], Subject(theirs, theirs.Config()))
-    assert (found.verdict, found.detail) == ("failed", words)
+    assert found.verdict == "failed" and words in found.detail
 
 
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (13, "13th"),
-     (21, "21st"), (102, "102nd"), (111, "111th")],
-)  # fmt: skip
-def test_ordinals(number: int, words: str) -> None:
-    assert ordinal(number) == words
+def test_ordinals() -> None:
+    wanted = ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th"]
+    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 102, 111)] == wanted
 
 
 @pytest.mark.parametrize("law", ["memory_growth", "time_growth"])

@@ -118,12 +118,12 @@ class HiddenByAScale(NotCausal):
 @pytest.mark.parametrize(
     ("fault", "law", "words"),
     [
-        (KeysDetached, "gradcheck", "the gradient of the input is not that of finite"),
-        (LogitsGradientTooLarge, "gradcheck", "the gradient of the input is not that of finite"),
-        (WeightGradientTooLarge, "gradcheck", "the gradient of its parameters is not that of fin"),
-        (LeaksBehindANorm, "causality", "outputs up to position 24 when later inputs are mult"),
-        (HiddenByAZero, "causality", "outputs up to position 0 when later inputs are multiplied"),
-        (HiddenByAScale, "causality", "outputs up to position 0 when later inputs are multiplied"),
+        (KeysDetached, "gradcheck", "input"),
+        (LogitsGradientTooLarge, "gradcheck", "input"),
+        (WeightGradientTooLarge, "gradcheck", "parameters"),
+        (LeaksBehindANorm, "causality", "position 24"),
+        (HiddenByAZero, "causality", "position 0"),
+        (HiddenByAScale, "causality", "position 0"),
     ],
 )
 def test_what_is_small_or_undone_by_a_norm_is_found(
@@ -131,7 +131,7 @@ def test_what_is_small_or_undone_by_a_norm_is_found(
 ) -> None:
     theirs = adapt(fault, "mine")
     found = kit.try_law(kit.select([law])[0], Subject(theirs, theirs.Config()))
-    assert found.verdict == "failed" and found.detail.startswith(words), found
+    assert found.verdict == "failed" and f" {words} " in found.detail, found
 
 
 class FromZero(Block):

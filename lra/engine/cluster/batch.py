@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shlex
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,34 +12,35 @@ from typing import Any, Literal
 import msgspec
 
 from lra.core.errors import UsageError, ensure_readable
-from lra.core.paths import opened
 from lra.core.protocol import Frozen, Positive
 from lra.core.scales import convert, read_toml
-from lra.engine.cluster.jobqueue import dask_jobqueue
-from lra.engine.cluster.local import quiet
-from lra.engine.cluster.local_worker import CONFIG
-from lra.engine.cluster.shared_folder import Shared
+from lra.engine.cluster.shared_folder import SharedFolder
 from lra.engine.process.error_text import one_line
 from lra.engine.process.launch import environment
 
-System = Literal["slurm", "pbs", "sge", "lsf", "oar", "moab", "htcondor"]
-_CLASSES: dict[System, str] = {
-    "slurm": "SLURMCluster",
-    "pbs": "PBSCluster",
-    "sge": "SGECluster",
-    "lsf": "LSFCluster",
-    "oar": "OARCluster",
-    "moab": "MoabCluster",
-    "htcondor": "HTCondorCluster",
+_ctrl_c = signal.getsignal(signal.SIGINT)
+
+import dask_jobqueue  # noqa: E402
+
+# Its import makes every Ctrl-C an exit without a word.
+signal.signal(signal.SIGINT, _ctrl_c)
+
+WORKER_CONFIG = {
+    # It would look at the threads a hundred times a second, beside what is timed.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.admin.tick.interval": "1s",
+    # The worker computes nothing; cells have processes of their own.
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
 }
-_OF_CLUSTER = ("scheduler_options", "security", "shared_temp_directory")
-"""Arguments that are no job's."""
+_NOT_OF_JOB = ("scheduler_options", "security", "shared_temp_directory")
 _LOOPBACK = "127.0.0.1:0"
-_UNKNOWN = re.compile(r"unexpected keyword argument '(\w+)'")
 
 
-class Shaped(Frozen, frozen=True, kw_only=True):
-    """The arguments of dask-jobqueue's classes that are read or added to here."""
+class JobArguments(msgspec.Struct, frozen=True, kw_only=True):
+    """Those arguments of dask-jobqueue's classes that are read or added to here."""
 
     processes: Positive = 1
     job_script_prologue: tuple[Any, ...] = ()
@@ -48,97 +49,88 @@ class Shaped(Frozen, frozen=True, kw_only=True):
 
 
 class Batch(Frozen, frozen=True, kw_only=True):
-    """What a cluster's file says."""
+    """A cluster's file."""
 
-    system: System
+    system: Literal["slurm", "pbs", "sge", "lsf", "oar", "moab", "htcondor"]
     jobs: Positive
     """How many jobs are asked for, a worker each unless `job.processes` says more."""
     job: dict[str, Any] = {}
     """Arguments of dask-jobqueue's class for the system, passed on as they are."""
 
     @property
-    def shaped(self) -> Shaped:
-        """Those of the arguments that we shape; raises `msgspec.ValidationError` for misfits."""
-        return msgspec.convert(_shaped(self.job), Shaped)
-
-    @property
     def workers(self) -> int:
         """How many workers there are once all jobs run."""
-        return self.jobs * self.shaped.processes
+        return self.jobs * msgspec.convert(self.job, JobArguments).processes
 
 
 def read_batch(file: Path) -> Batch:
-    """Return what a cluster's file says; raises `UsageError` naming what does not fit."""
+    """Return a cluster's file; raises `UsageError` naming what does not fit."""
     where = f"--cluster '{file}'"
-    with ensure_readable(where), opened(file) as stream:
-        content = stream.read() or b""
-    given = read_toml(content, where)
+    with ensure_readable(where):
+        content = file.read_bytes()
     try:
-        batch = convert(given, Batch, where)
-        convert(_shaped(batch.job), Shaped, f"{where}, [job]")
+        batch = convert(read_toml(content, where), Batch, where)
+        convert(batch.job, JobArguments, f"{where}, [job]")
     except UsageError as error:
         raise UsageError(f"{error}; docs/cluster.md has an example") from error
     return batch
 
 
-def arguments(batch: Batch, shared: Shared) -> dict[str, Any]:
-    """Return the arguments of dask-jobqueue's class: the file's, and what it leaves to us."""
-    shaped = batch.shaped
+def make(batch: Batch, folder: SharedFolder, name: str) -> dask_jobqueue.JobQueueCluster:
+    """Return the cluster of a file, its scheduler running here and no job asked for yet.
+
+    Raises `UsageError` for arguments that dask-jobqueue does not take.
+    """
+    classes = {name.lower(): found for name, found in vars(dask_jobqueue).items()}
+    kind = classes[f"{batch.system}cluster"]
+    given = {"job_name": "lra", "log_directory": str(folder.log("").parent), **_arguments(batch)}
+    try:
+        # One job alone: a cluster that cannot be made is never closed.
+        kind.job_cls("", name=name, **{k: v for k, v in given.items() if k not in _NOT_OF_JOB})
+        return kind(**given, silence_logs=False)
+    except (TypeError, ValueError, KeyError, OSError) as error:
+        raise UsageError(
+            f"--cluster '{name}': [job] {one_line(error)}; see the arguments of dask-jobqueue's "
+            f"{kind.__name__}"
+        ) from error
+
+
+@contextmanager
+def batch_cluster(
+    batch: Batch, folder: SharedFolder, name: str
+) -> Iterator[dask_jobqueue.JobQueueCluster]:
+    """Keep as many jobs in the queue as a file asks for, while the context lasts; one that ends
+    at its time limit is asked for again."""
+    with make(batch, folder, name) as cluster:
+        cluster.adapt(minimum_jobs=batch.jobs, maximum_jobs=batch.jobs)
+        yield cluster
+
+
+def _arguments(batch: Batch) -> dict[str, Any]:
+    """The arguments of dask-jobqueue's class: the file's, with our own."""
+    own = msgspec.convert(batch.job, JobArguments)
     exports = {
         "PYTHONPATH": environment()["PYTHONPATH"],
         "PYTHONSAFEPATH": "1",
-        **{_variable(name): str(value) for name, value in CONFIG.items()},
+        # Variables that set Dask's configuration.
+        **{
+            "DASK_" + name.upper().replace(".", "__").replace("-", "_"): str(value)
+            for name, value in WORKER_CONFIG.items()
+        },
     }
-    ours = [f"export {name}={shlex.quote(value)}" for name, value in exports.items()]
     return {
-        "job_name": "lra",
-        "log_directory": str(shared.log("").parent),
         **batch.job,
-        "processes": shaped.processes,
-        "job_script_prologue": [*shaped.job_script_prologue, *ours],
+        "processes": own.processes,
+        "job_script_prologue": [
+            *own.job_script_prologue,
+            *(f"export {name}={shlex.quote(value)}" for name, value in exports.items()),
+        ],
         # A worker without a dashboard has a page of its state all the same.
         "worker_extra_args": [
             "--no-dashboard",
             "--dashboard-address",
             _LOOPBACK,
-            *shaped.worker_extra_args,
+            *own.worker_extra_args,
         ],
-        "scheduler_options": {"dashboard_address": _LOOPBACK, **shaped.scheduler_options},
+        "scheduler_options": {"dashboard_address": _LOOPBACK, **own.scheduler_options},
     }
-
-
-def make(batch: Batch, shared: Shared, name: str) -> dask_jobqueue.JobQueueCluster:
-    """Return the cluster of a file, its scheduler running here and no job asked for yet.
-
-    Raises `UsageError` for arguments that dask-jobqueue does not take.
-    """
-    kind = getattr(dask_jobqueue, _CLASSES[batch.system])
-    given = arguments(batch, shared)
-    try:
-        # One job alone: a cluster that cannot be made is never closed.
-        kind.job_cls("", name=name, **{k: v for k, v in given.items() if k not in _OF_CLUSTER})
-        return kind(**given, silence_logs=False)
-    except (TypeError, ValueError, KeyError, OSError) as error:
-        unknown = _UNKNOWN.search(str(error))
-        why = f"unknown argument '{unknown[1]}'" if unknown else one_line(error)
-        raise UsageError(
-            f"--cluster '{name}': [job] {why}; see the arguments of dask-jobqueue's {kind.__name__}"
-        ) from error
-
-
-@contextmanager
-def batch_jobs(batch: Batch, shared: Shared, name: str) -> Iterator[dask_jobqueue.JobQueueCluster]:
-    """Keep as many jobs in the queue as a file asks for, while the context lasts; one that ends
-    at its time limit is asked for again."""
-    with quiet(shared), make(batch, shared, name) as cluster:
-        cluster.adapt(minimum_jobs=batch.jobs, maximum_jobs=batch.jobs)
-        yield cluster
-
-
-def _shaped(job: dict[str, Any]) -> dict[str, Any]:
-    return {name: job[name] for name in Shaped.__struct_fields__ if name in job}
-
-
-def _variable(name: str) -> str:
-    """The environment variable that sets a key of Dask's configuration."""
-    return "DASK_" + name.upper().replace(".", "__").replace("-", "_")

@@ -1,14 +1,13 @@
-"""A cluster that a run is connected to, however it came about."""
+"""A cluster that a run is connected to: its workers, and which of them may take a cell."""
 
 from __future__ import annotations
 
-import math
+import os
 import time
 import uuid
-from collections.abc import Callable, Collection
-from concurrent.futures import CancelledError
+from collections import Counter
 from contextlib import suppress
-from pathlib import Path
+from dataclasses import dataclass
 
 import msgspec
 from distributed import Client
@@ -16,90 +15,72 @@ from distributed import Client
 from lra.core.cells import Device
 from lra.core.errors import LraError
 from lra.core.protocol import Machine
-from lra.engine.cluster.messages import Word
-from lra.engine.cluster.shared_folder import Shared
-from lra.engine.cluster.worker import dismiss
-from lra.engine.cluster.workers import Roster
+from lra.engine.cluster.handshake import Handshake, introduce, software, why_unfit
+from lra.engine.cluster.shared_folder import SharedFolder
+from lra.engine.cluster.worker import release
 from lra.engine.jobs import Job
+from lra.engine.machine import offline
 from lra.engine.machine.provenance import library_version
+from lra.engine.process.error_text import named_line
+from lra.engine.process.signals import Terminated
 
-_OTHERS = 60.0
-"""Seconds that further workers have to come once there is one."""
-_PARTING = 5.0
-"""Seconds that workers have to give back what they keep."""
+_BETWEEN = 0.5
+"""Seconds between two questions for who is there."""
 
 
 class ClusterLost(LraError):  # noqa: N818  what became of it
     """The scheduler no longer answers, or no worker is left."""
 
 
+@dataclass(eq=False)
+class Worker:
+    """A worker that may run cells."""
+
+    address: str
+    name: str
+    handshake: Handshake
+    gpu: str = ""
+    """The one that is its own, as CUDA_VISIBLE_DEVICES has it; empty where it has none."""
+    job: Job | None = None
+    """The one that it runs."""
+
+    @property
+    def host(self) -> str:
+        """Its machine."""
+        return self.handshake.host
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of its cells."""
+        found = {name: os.environ[name] for name in offline.VARIABLES if name in os.environ}
+        return found | ({"CUDA_VISIBLE_DEVICES": self.gpu} if self.gpu else {})
+
+
 class Cluster:
     """The client's side of a cluster.
 
-    `name` is what a person called it. `tend` is called at each tick of a run, with the names of the
-    workers that have joined: it keeps up what has to be kept up. `patience` is for how many
-    seconds a run waits for a worker while there is none.
+    `name` is the value of `--cluster`. With `pins` each worker gets a GPU of its own, where
+    machines have any. `patience` is for how many seconds a run waits for a worker while there is
+    none.
     """
 
     def __init__(
-        self,
-        name: str,
-        client: Client,
-        shared: Shared,
-        *,
-        pins: bool,
-        patience: float,
-        tend: Callable[[Collection[str]], None] = lambda joined: None,
+        self, name: str, client: Client, folder: SharedFolder, *, pins: bool, patience: float
     ) -> None:
-        self.name, self.client, self.shared = name, client, shared
-        self.patience, self.tend = patience, tend
+        self.name, self.client, self.folder = name, client, folder
+        self.patience = patience
         self.run = f"lra-{uuid.uuid4().hex}"
-        """Name of the run, under which its workers speak."""
-        self.roster = Roster(client, shared, self.run, pins=pins)
-
-    def gather(
-        self, number: int, told: Callable[[str], None], left: Callable[[], float] = lambda: math.inf
-    ) -> None:
-        """Wait for the first workers: until there are so many, or as many as come in time.
-
-        `told` hears that they are waited for; `left` says how many seconds the run still has.
-        Raises `LraError` where one may not run cells, or none comes.
-        """
-        began, first_came = time.monotonic(), math.inf
-        said = False
-        while True:
-            self.tend(self.roster.names)
-            if self.client.status != "running":
-                raise self.lost()
-            try:
-                self.roster.look(now=True)
-            except OSError as error:
-                raise self.lost() from error
-            if refused := self.roster.news():
-                raise LraError(f"--cluster {self.name}: {refused[0]}")
-            now = time.monotonic()
-            waited = now - began
-            if self.roster.members:
-                first_came = min(first_came, now)
-                if len(self.roster.members) >= number and not self.roster.is_waiting:
-                    return
-                if now - first_came > min(self.patience, _OTHERS) or not left():
-                    return
-            elif waited > self.patience or not left():
-                more = "start some" if left() else "give --budget more, start some"
-                raise LraError(
-                    f"--cluster {self.name}: no worker has come in {waited:.0f} s; {more}, or "
-                    f"see {Path(self.shared.folder) / 'logs'}"
-                )
-            if waited > 10 and not said:
-                said = True
-                told(f"waiting for workers: {len(self.roster.members)} of {number}")
-            time.sleep(0.05)
-
-    @property
-    def machines(self) -> dict[str, Machine]:
-        """The class of its machines, by device."""
-        return self.roster.machines
+        """Name of the run, and of the topic of its workers' events."""
+        self.workers: dict[str, Worker] = {}
+        """Those that may run cells, by address."""
+        self.machines: dict[str, Machine] = {}
+        """Their class, by device; {} before the first has joined."""
+        self._pins = pins
+        self._software = software()
+        self._refused: set[str] = set()
+        self.refusals: list[str] = []
+        """Why workers may not run cells, a line each; for the run to tell and clear."""
+        self._updated = 0.0
 
     @property
     def device(self) -> Device:
@@ -110,20 +91,59 @@ class Cluster:
     @property
     def size(self) -> int:
         """How many workers there are now."""
-        return len(self.roster.members)
+        return len(self.workers)
 
-    def listen(self, put: Callable[[Word], None]) -> None:
-        """Have `put` called, in a thread of its own, with each word of a worker."""
+    def update(self) -> None:
+        """See who has come and gone; not more often than it is worth.
 
-        def hear(event: tuple[float, bytes]) -> None:
-            put(msgspec.msgpack.decode(event[1], type=Word))
+        Raises `ClusterLost` where the scheduler does not answer.
+        """
+        if self.client.status != "running":
+            raise self.lost()
+        if time.monotonic() - self._updated < _BETWEEN:
+            return
+        try:
+            # Not `scheduler_info`: it is silent on a scheduler that does not answer, and the
+            # client overwrites it, without any worker, every two seconds.
+            found = self.client.sync(self.client.scheduler.identity, n_workers=-1)["workers"]
+            for address in self.workers.keys() - found.keys():
+                del self.workers[address]
+            self._refused &= found.keys()
+            new = [one for one in found if one not in self.workers and one not in self._refused]
+            answers = self.client.run(introduce, self.folder, workers=new, on_error="return")
+        except (AttributeError, OSError) as error:
+            raise self.lost() from error
+        for address, answer in answers.items():
+            self._admit(address, str(found[address]["name"]), answer)
+        self._updated = time.monotonic()
 
-        self.client.subscribe_topic(self.run, hear)
+    def refuse(self, address: str, name: str, why: str) -> None:
+        """Let a worker run no more cells, for a reason that follows its name."""
+        self.workers.pop(address, None)
+        self._refused.add(address)
+        self.refusals.append(f"worker {name} {why}")
 
-    def localised(self, job: Job, checkpoint: Path) -> Job:
-        """Return a job whose places are absolute: workers have another current folder."""
-        cache = str(Path(job.cache).resolve())
-        return msgspec.structs.replace(job, cache=cache, checkpoint=str(checkpoint))
+    def free(self, closed: set[str]) -> list[Worker]:
+        """Return the workers without a cell whose machine is none of `closed`."""
+        return [one for one in self.workers.values() if one.job is None and one.host not in closed]
+
+    def place(self, job: Job, closed: set[str]) -> Worker | None:
+        """Return a free worker that may run a job now; None where there is none.
+
+        A timing has a machine for itself: where none is free of our cells, the one with the fewest
+        is added to `closed`, the machines that take no more. Cells on the CPU, of workers on the
+        same processors, compute with no more threads than there are processors.
+        """
+        for worker in self.free(closed):
+            if self._fits(worker, job):
+                return worker
+        if job.alone:
+            cells = Counter(
+                {one.host: 0 for one in self.workers.values() if one.host not in closed}
+            )
+            cells.update(one.host for one in self.workers.values() if one.job and one.host in cells)
+            closed.update(sorted(cells, key=lambda host: cells[host])[:1])
+        return None
 
     def lost(self) -> ClusterLost:
         """Return the error for a scheduler that no longer answers."""
@@ -132,12 +152,52 @@ class Cluster:
             "scheduler runs, and run the same command again"
         )
 
-    def part(self) -> None:
-        """Let workers that go on living give back what they keep for the run."""
-        deadline = time.monotonic() + _PARTING
-        with suppress(OSError, TimeoutError, CancelledError):
-            futures = [
-                self.roster.ask(address, dismiss, self.run) for address in self.roster.members
-            ]
-            for future in futures:
-                future.result(timeout=max(0.1, deadline - time.monotonic()))
+    def release(self) -> None:
+        """Let workers that go on living end what they keep for the run."""
+        with suppress(OSError):
+            self.client.run(release, self.run, workers=list(self.workers), on_error="ignore")
+
+    def _admit(self, address: str, name: str, answer: bytes | Exception) -> None:
+        """Let a worker run cells, or refuse it for good."""
+        try:
+            if isinstance(answer, Exception):
+                raise answer
+            handshake = msgspec.msgpack.decode(answer, type=Handshake)
+        except Terminated:
+            raise
+        except Exception as error:
+            # Whatever it is, it is over there, and this run has to go on without.
+            why = (
+                f"cannot say what it is ({named_line(error)}); "
+                "start it from the environment of the run"
+            )
+            self.refuse(address, name, why)
+            return
+        why, gpu = why_unfit(handshake, self._software, self.machines), ""
+        if handshake.gpus and self._pins and not why:
+            taken = {one.gpu for one in self.workers.values() if one.host == handshake.host}
+            gpu = next((gpu for gpu in handshake.gpus if gpu not in taken), "")
+            if not gpu:
+                why = (
+                    f"has no GPU of its own: all {len(handshake.gpus)} that it sees have workers; "
+                    "start one for each GPU"
+                )
+        if why:
+            self.refuse(address, name, why)
+            return
+        self.machines = self.machines or handshake.machines
+        self.workers[address] = Worker(address, name, handshake, gpu)
+
+    def _fits(self, worker: Worker, job: Job) -> bool:
+        others = [
+            (other, other.job)
+            for other in self.workers.values()
+            if other.job is not None and other.host == worker.host
+        ]
+        if job.alone or any(running.alone for _, running in others):
+            return not others
+        if getattr(job.cell, "device", "cpu") == "cuda":
+            return True
+        cpus, cores = worker.handshake.cpus, worker.handshake.machines["cpu"].cores
+        taken = sum(run.cell.threads for other, run in others if other.handshake.cpus == cpus)
+        return not taken or taken + job.cell.threads <= cores

@@ -1,38 +1,40 @@
-"""Opening a cluster from what a person wrote after `--cluster`."""
+"""Opening a cluster from the value of `--cluster`."""
 
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 
 import dask
-from distributed import Client
+from distributed import Client, SpecCluster
 from distributed.comm import get_address_host, get_address_host_port, resolve_address
 
 from lra.core.cells import Device
 from lra.core.errors import LraError, UsageError
-from lra.engine.cluster.batch import Batch, batch_jobs, read_batch
+from lra.engine.cluster.batch import WORKER_CONFIG, Batch, batch_cluster, read_batch
 from lra.engine.cluster.cluster import Cluster
-from lra.engine.cluster.local import PREFIX, local, quiet, size
-from lra.engine.cluster.shared_folder import shared
+from lra.engine.cluster.local import PREFIX, local_cluster, number_of_workers
+from lra.engine.cluster.shared_folder import log_to, share
 from lra.engine.machine import host
 from lra.engine.process.error_text import one_line
 
-_ANSWERS = 10.0
-"""Seconds that a scheduler has to answer."""
 _PATIENCE = 60.0
-"""Seconds without any worker before a run gives up, where no queue may be the reason."""
+"""Seconds without any worker before a run gives up, where no queue may be the reason; also those
+that further workers have to come once there is one."""
+_PORTS = 65535
 _CONFIG = {
+    **WORKER_CONFIG,
     # A death is counted, and the job run again, by us.
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.worker-ttl": "60s",
-    "distributed.comm.timeouts.connect": f"{_ANSWERS:g}s",
+    # Seconds that a scheduler has to answer.
+    "distributed.comm.timeouts.connect": "10s",
 }
 
 
@@ -54,51 +56,92 @@ def open_cluster(
     store: Path,
     *,
     device: Device | None,
-    told: Callable[[str], None] = lambda line: None,
+    echo: Callable[[str], None] = lambda line: None,
     left: Callable[[], float] = lambda: math.inf,
 ) -> Iterator[Cluster]:
-    """Connect to `local:N`, the address of a scheduler, or what a TOML file describes.
+    """Connect to `local:N`, the address of a scheduler, or the jobs of a TOML file.
 
-    `device` is what cells compute on, None for a GPU where workers have one; `told` hears what is
-    waited for, and `left` says how many seconds the run still has. Raises `LraError` where a
-    cluster does not answer, no worker comes, or one may not run cells of this run.
+    `device` is for cells, None for a GPU where workers have one; `echo` gets warnings, and `left`
+    says how many seconds the run still has. Raises `LraError` where a cluster does not answer, no
+    worker comes, or one may not run cells of this run.
     """
     target = _target(value, device)
     if dask.config.get("distributed.comm.require-encryption") and not _has_tls(target):
+        # Said here, for a Dask cluster that fails to start is never closed.
         raise UsageError(
-            f"--cluster '{value}' has no TLS, which Dask's configuration asks for; name what has, "
-            "by docs/cluster.md, section Security, or unset distributed.comm.require-encryption"
+            f"--cluster '{value}' has no TLS, which Dask's configuration asks for; see "
+            "docs/cluster.md, section Security, or unset distributed.comm.require-encryption"
         )
-    pins = device != "cpu"
+    number, patience = workers_asked(value, device), _PATIENCE
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(_CONFIG))
-        folder = stack.enter_context(shared(store))
-        if isinstance(target, int):
-            number = target
-            scheduler, workers = stack.enter_context(local(number, folder))
-            client = stack.enter_context(_client(value, scheduler))
-            cluster = Cluster(
-                value, client, folder, pins=pins, patience=_PATIENCE, tend=workers.tend
+        folder = stack.enter_context(share(store))
+        stack.enter_context(log_to(folder.log("scheduler")))
+        cluster: SpecCluster | None = None
+        try:
+            if isinstance(target, int):
+                cluster = stack.enter_context(local_cluster(target, folder))
+            elif isinstance(target, Batch):
+                cluster = stack.enter_context(batch_cluster(target, folder, value))
+                patience = math.inf
+            # By its address: a client that is interrupted would end the start of a cluster's
+            # workers, whose close then fails.
+            address = cluster.scheduler_address if cluster else value
+            security = cluster.security if cluster else None
+            with warnings.catch_warnings():
+                # Versions are compared when workers join, in our words.
+                warnings.simplefilter("ignore")
+                client = stack.enter_context(
+                    Client(address, security=security, set_as_default=False)
+                )
+        except (OSError, ValueError, RuntimeError) as error:
+            raise LraError(
+                f"--cluster '{value}' does not answer: {one_line(error)}; see that its scheduler "
+                f"runs and that this machine reaches it, and {folder.log('').parent}"
+            ) from error
+        found = Cluster(value, client, folder, pins=device != "cpu", patience=patience)
+        if cluster is None:
+            stack.callback(found.release)
+        if is_open(address):
+            echo(
+                f"--cluster {value}: whoever reaches {address} can run code as you; use TLS, by "
+                "docs/cluster.md, section Security"
             )
-        elif isinstance(target, Batch):
-            number = target.workers
-            jobs = stack.enter_context(batch_jobs(target, folder, value))
-            client = stack.enter_context(_client(value, jobs))
-            cluster = Cluster(value, client, folder, pins=pins, patience=math.inf)
-        else:
-            number = 1
-            stack.enter_context(quiet(folder))
-            client = stack.enter_context(_client(value, target))
-            cluster = Cluster(value, client, folder, pins=pins, patience=_PATIENCE)
-            stack.callback(cluster.part)
-        assert client.scheduler is not None
-        if is_open(client.scheduler.address):
-            told(
-                f"--cluster {value}: whoever reaches {client.scheduler.address} can run code as "
-                "you; use TLS, by docs/cluster.md, section Security"
+        wait_for_workers(found, number or 1, echo, left)
+        yield found
+
+
+def wait_for_workers(
+    cluster: Cluster, number: int, echo: Callable[[str], None], left: Callable[[], float]
+) -> None:
+    """Wait for the first workers: until there are so many, or as many as come in time.
+
+    Raises `LraError` where one may not run cells, or none comes.
+    """
+    began, first_came, is_told = time.monotonic(), math.inf, False
+    while True:
+        cluster.update()
+        if cluster.refusals:
+            raise LraError(f"--cluster {cluster.name}: {cluster.refusals[0]}")
+        now = time.monotonic()
+        if cluster.workers:
+            first_came = min(first_came, now)
+            if (
+                cluster.size >= number
+                or now - first_came > min(cluster.patience, _PATIENCE)
+                or not left()
+            ):
+                return
+        elif now - began > cluster.patience or not left():
+            raise LraError(
+                f"--cluster {cluster.name}: no worker has come in {now - began:.0f} s; "
+                f"{'' if left() else 'give --budget more, '}start some, or see "
+                f"{cluster.folder.log('').parent}"
             )
-        cluster.gather(number, told, left)
-        yield cluster
+        if now - began > 10 and not is_told:
+            is_told = True
+            echo(f"waiting for workers: {cluster.size} of {number}")
+        time.sleep(0.05)
 
 
 def is_open(address: str) -> bool:
@@ -115,48 +158,32 @@ def _has_tls(target: int | Batch | str) -> bool:
 
 
 def _target(value: str, device: Device | None) -> int | Batch | str:
-    """Return what `--cluster` names, without connecting: so many workers of this machine, what a
-    file says, or the address of a scheduler.
+    """Return what `--cluster` names, without connecting: a number of workers of this machine, a
+    file, or the address of a scheduler.
 
     Raises `UsageError` for what is none of them.
     """
     if value.startswith(PREFIX):
-        return size(value, device or host.default_device())
+        return number_of_workers(value, device or host.default_device())
     if Path(value).suffix == ".toml":
         return read_batch(Path(value))
-    if ":" not in value:
-        raise UsageError(
-            f"--cluster '{value}' is neither local:N, nor an address such as tcp://host:8786, nor "
-            "a TOML file"
-        )
-    if value.endswith("://"):
-        raise UsageError(f"--cluster '{value}' names no host; write e.g. tcp://host:8786")
     try:
-        # A client that is given such an address prints a traceback of its own when it is dropped.
-        host_named, _ = get_address_host_port(value)
+        # A client that is given another address prints a traceback of its own when it is dropped.
+        name, port = get_address_host_port(value)
+        if not name:
+            raise ValueError("no host")
+        if port > _PORTS:
+            raise ValueError(f"no port has the number {port}")
+        # As the system's own look-up does, whose error comes from a task that nobody waits for.
+        name.encode("idna")
+    except UnicodeError as error:
+        raise UsageError(
+            f"--cluster '{value}': a part of the host's name is empty, too long or of signs that "
+            "no name has; write e.g. tcp://host:8786"
+        ) from error
     except ValueError as error:
         raise UsageError(
-            f"--cluster '{value}': {one_line(error)}; write e.g. tcp://host:8786"
+            f"--cluster '{value}' ({one_line(error)}) is neither {PREFIX}N, nor an address such as "
+            "tcp://host:8786, nor a TOML file"
         ) from error
-    if not host_named:
-        raise UsageError(f"--cluster '{value}' names no host; write e.g. tcp://host:8786")
     return value
-
-
-@contextmanager
-def _client(name: str, target: Any) -> Iterator[Client]:
-    """A connection to a scheduler; raises `LraError` where none answers."""
-    with warnings.catch_warnings():
-        # Versions are compared when workers join, in our words.
-        warnings.simplefilter("ignore")
-        try:
-            client = Client(target, timeout=_ANSWERS, set_as_default=False)
-        except (OSError, ValueError, TimeoutError) as error:
-            raise LraError(
-                f"--cluster '{name}' does not answer: {one_line(error)}; see that its scheduler "
-                "runs and that this machine reaches it"
-            ) from error
-    try:
-        yield client
-    finally:
-        client.close(timeout=_ANSWERS)

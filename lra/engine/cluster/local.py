@@ -2,143 +2,97 @@
 
 from __future__ import annotations
 
-import logging
-import subprocess
-import sys
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from multiprocessing import resource_tracker
+from typing import Any
 
-from distributed import LocalCluster
+import dask
+from distributed import Nanny, Scheduler, SpecCluster, Worker
 
 from lra.core.cells import Device
-from lra.core.errors import LraError, UsageError
-from lra.engine.cluster.shared_folder import Shared
+from lra.core.errors import UsageError
+from lra.engine.cluster.shared_folder import SharedFolder
 from lra.engine.machine import host
-from lra.engine.process.launch import environment
 from lra.engine.process.temporary import TemporaryFolder, sweep
 
 PREFIX = "local:"
-MOST_FALLS = 3
-"""Of one worker in a row, each before it has joined; then it is given up."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""A terminal or a queue sends them to all processes of a run, which tells its workers itself."""
+_LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+"""Whoever reaches a port of Dask's runs code as this user."""
 
 
-def size(value: str, device: Device) -> int:
+def number_of_workers(value: str, device: Device) -> int:
     """Return N of `local:N`: one worker for each GPU or, on the CPU, for each core at most.
 
     Raises `UsageError` for what is no such number.
     """
     most = len(host.gpus()) if device == "cuda" else host.cores_allowed()
-    what = "GPUs" if device == "cuda" else "cores"
-    told = value.removeprefix(PREFIX)
-    number = int(told) if told.isdecimal() else 0
     if not most:
-        # Of no GPU it says so.
+        # The error that no GPU is visible.
         host.machine(device)
-    if number < 1:
+    digits = value.removeprefix(PREFIX)
+    number = int(digits) if digits.isdecimal() else 0
+    if not 1 <= number <= most:
         raise UsageError(
-            f"--cluster '{value}' names no number of workers from 1 on; write e.g. local:{most}"
-        )
-    if number > most:
-        raise UsageError(
-            f"--cluster '{value}': this machine has {most} {what}, one for each worker; write "
-            f"local:{most}"
+            f"--cluster '{value}': a worker needs a {'GPU' if device == 'cuda' else 'core'} of its "
+            f"own; write {PREFIX}1{f' to {PREFIX}{most}' if most > 1 else ''}"
         )
     return number
 
 
-class LocalWorkers:
-    """Worker processes of this machine, each with a log; a dead one is started again by `tend`."""
+class LocalWorker(Worker):  # type: ignore[misc]  # Dask has no types
+    """A Dask worker with a log of its own, which leaves signals to the run."""
 
-    def __init__(self, scheduler: str, number: int, shared: Shared) -> None:
-        self._scheduler, self._shared = scheduler, shared
-        sweep()
-        self._scratch = TemporaryFolder("lra-cluster-")
-        self._falls = [0] * number
-        self._processes = [self._start(place) for place in range(number)]
+    def __init__(self, *args: Any, name: str, folder: SharedFolder, **options: Any) -> None:
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        # Not for what it starts: a cell saves itself at a signal.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        file = os.open(folder.log(name), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        super().__init__(*args, name=name, **options)
 
-    def tend(self, joined: Collection[str]) -> None:
-        """Start workers again that have died; raises `LraError` for one that never joins.
 
-        `joined` are the names of those that have: what one of them dies of may be its cell.
-        """
-        for place, process in enumerate(self._processes):
-            if _name(place) in joined:
-                self._falls[place] = 0
-            if process.poll() is None:
-                continue
-            self._falls[place] += 1
-            if self._falls[place] > MOST_FALLS:
-                raise LraError(
-                    f"worker {_name(place)} ends as soon as it starts; see "
-                    f"{self._shared.log(_name(place))}"
-                )
-            _close(process)
-            self._processes[place] = self._start(place)
+class LocalCluster(SpecCluster):  # type: ignore[misc]
+    """A scheduler here, and workers whose nannies, in a thread, start one again that dies."""
 
-    def close(self) -> None:
-        """End all workers and what they run."""
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            _close(process)
-        self._scratch.close()
-
-    def _start(self, place: int) -> subprocess.Popen[bytes]:
-        name = _name(place)
-        with self._shared.log(name).open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", f"{__package__}.local_worker", self._scheduler, name],
-                env=environment(),
-                cwd=self._scratch.path,
-                # It reads to the end of this pipe, which comes with the end of this process.
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                # A terminal's Ctrl-C is for the run, which tells its workers.
-                start_new_session=True,
-            )
+    def _new_worker_name(self, number: int) -> str:
+        return f"local-{number}"
 
 
 @contextmanager
-def local(number: int, shared: Shared) -> Iterator[tuple[LocalCluster, LocalWorkers]]:
-    """Keep a scheduler and so many workers while the context lasts."""
-    with (
-        quiet(shared),
-        LocalCluster(
-            n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=False
-        ) as scheduler,
-    ):
-        workers = LocalWorkers(scheduler.scheduler_address, number, shared)
+def local_cluster(number: int, folder: SharedFolder) -> Iterator[LocalCluster]:
+    """Keep a scheduler and so many workers while the context lasts, or this process."""
+    sweep()
+    with closing(TemporaryFolder("lra-cluster-")) as scratch, ExitStack() as stack:
+        options = {
+            **_LOOPBACK,
+            "worker_class": LocalWorker,
+            "folder": folder,
+            "nthreads": 1,
+            "memory_limit": 0,
+            "dashboard": False,
+            "local_directory": str(scratch.path),
+        }
+        # A nanny may take long to start a worker again, and has no queue to ask.
+        stack.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1d"}))
+        # Dask's threads, and the workers that they start, leave signals to the main thread; where
+        # Python starts its tracker, it lets them through.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
-            yield scheduler, workers
+            cluster = LocalCluster(
+                worker={"cls": Nanny, "options": options},
+                scheduler={"cls": Scheduler, "options": _LOOPBACK},
+                silence_logs=False,
+            )
         finally:
-            workers.close()
-
-
-@contextmanager
-def quiet(shared: Shared) -> Iterator[None]:
-    """Send what Dask logs in this process to a file beside the workers' logs."""
-    names = ("distributed", "tornado", "asyncio")
-    handler = logging.FileHandler(shared.log("scheduler"))
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s"))
-    loggers = [logging.getLogger(name) for name in names]
-    before = [(one.handlers[:], one.propagate) for one in loggers]
-    for one in loggers:
-        one.handlers, one.propagate = [handler], False
-    try:
-        yield
-    finally:
-        for one, (handlers, propagate) in zip(loggers, before, strict=True):
-            one.handlers, one.propagate = handlers, propagate
-        handler.close()
-
-
-def _name(place: int) -> str:
-    return f"local-{place}"
-
-
-def _close(process: subprocess.Popen[bytes]) -> None:
-    process.wait()
-    assert process.stdin is not None
-    with suppress(OSError):
-        process.stdin.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        stack.enter_context(cluster)
+        cluster.scale(number)
+        yield cluster

@@ -1,7 +1,8 @@
-"""The folder that all machines share: the store, where checkpoints and logs lie."""
+"""The folder that all machines share: the store, with its checkpoints and logs."""
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 from collections.abc import Iterator
@@ -11,52 +12,53 @@ from pathlib import Path
 from lra.core.errors import StoreError, system_reason
 from lra.core.protocol import Frozen
 
+_LOGGERS = ("distributed", "tornado", "asyncio", "lra.cluster")
 
-class Shared(Frozen, frozen=True):
-    """A store's folder as a worker is told of it, and the token by which it knows that folder."""
 
-    folder: str
-    """Absolute path, the same on all machines."""
+class SharedFolder(Frozen, frozen=True):
+    """A store's folder, and the token in it by which a worker knows that it sees the same one."""
+
+    path: str
+    """Absolute, the same on all machines."""
     token: str
 
+    @property
+    def token_file(self) -> Path:
+        """File that is there while a run uses the folder."""
+        return Path(self.path) / f".cluster-{self.token}"
+
     def problem(self) -> str:
-        """Return why this machine cannot use the folder, in words that follow a worker's name;
-        empty where it can."""
-        folder = Path(self.folder)
-        try:
-            found = (folder / _name(self.token)).read_text()
-        except OSError:
-            found = ""
-        if found != self.token:
-            return f"does not see the store '{folder}'; mount it there, or choose a shared --store"
-        trial = folder / "checkpoints" / f".{uuid.uuid4().hex}.tmp"
+        """Return why this machine cannot use the folder, after a worker's name; empty if it can."""
+        if not self.token_file.is_file():
+            return (
+                f"does not see the store '{self.path}'; mount it there, or choose another --store"
+            )
+        trial = Path(self.path) / "checkpoints" / f".{uuid.uuid4().hex}.tmp"
         try:
             trial.parent.mkdir(exist_ok=True)
             trial.touch()
             trial.unlink()
         except OSError as error:
             why = system_reason(error)
-            return f"cannot write to the store '{folder}': {why}; mend its permissions"
+            return f"cannot write to the store '{self.path}': {why}; mend its permissions"
         return ""
 
     def log(self, name: str) -> Path:
-        """Return the file that a worker of this name writes what it does to."""
+        """Return the log file of a worker, or of the scheduler."""
         plain = "".join(sign if sign.isalnum() else "-" for sign in name).strip("-")
-        return Path(self.folder) / "logs" / f"{plain}.log"
+        return Path(self.path) / "logs" / f"{plain}.log"
 
 
 @contextmanager
-def shared(store: Path) -> Iterator[Shared]:
-    """Put a token into a store's folder, made where there is none, while the context lasts.
+def share(store: Path) -> Iterator[SharedFolder]:
+    """Make a store's folder, and keep a token in it while the context lasts.
 
     Raises `StoreError` where that cannot be.
     """
-    found = Shared(str(store.resolve()), uuid.uuid4().hex)
-    file = Path(found.folder) / _name(found.token)
+    folder = SharedFolder(str(store.resolve()), uuid.uuid4().hex)
     try:
-        found.log("").parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(found.token)
-        with file.open() as stream:
+        folder.log("").parent.mkdir(parents=True, exist_ok=True)
+        with folder.token_file.open("x") as stream:
             os.fsync(stream.fileno())
     except OSError as error:
         raise StoreError(
@@ -64,11 +66,24 @@ def shared(store: Path) -> Iterator[Shared]:
             "choose another --store or mend its permissions"
         ) from error
     try:
-        yield found
+        yield folder
     finally:
         with suppress(OSError):
-            file.unlink(missing_ok=True)
+            folder.token_file.unlink(missing_ok=True)
 
 
-def _name(token: str) -> str:
-    return f".cluster-{token}"
+@contextmanager
+def log_to(file: Path) -> Iterator[None]:
+    """Send what Dask and cells log in this process to a file alone, while the context lasts."""
+    handler = logging.FileHandler(file, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s"))
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    before = [(one.handlers[:], one.propagate) for one in loggers]
+    for one in loggers:
+        one.handlers, one.propagate = [handler], False
+    try:
+        yield
+    finally:
+        for one, (handlers, propagate) in zip(loggers, before, strict=True):
+            one.handlers, one.propagate = handlers, propagate
+        handler.close()

@@ -1,4 +1,4 @@
-"""Which mechanisms the changes between two trees of sources reach, found through imports."""
+"""Mechanisms affected by the changes between two trees of sources, found through imports."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ _TIMING = (
     "lra/measure", "lra/models", "lra/engine/process/worker.py", "lra/engine/process/launch.py",
     "lra/engine/work/efficiency.py", "lra/engine/work/mechanism.py",
 )  # fmt: skip
-"""What times mechanisms: with another of these, times are other figures."""
+"""Code that times: with other code, times are figures of another kind."""
 _CHECKING = (
     *_TIMING, "lra/engine/work", "lra/training", "lra/verify", "lra/scales", "tasks",
     "attention_impls/positions", "lra/engine/plan/check.py", "lra/engine/gate/figures.py",
     "lra/suites/check.toml", "lra/suites/check_quality.toml", "constraints.txt",
 )  # fmt: skip
-"""What trains them and tries their laws, too; what is asked of them and kept; and with which
-packages."""
+"""Code that trains and tries laws too, with suites and the packages asked for."""
 
 # It runs in a tree, as that tree has it: what it imports there has been there all along.
 _ASK = """

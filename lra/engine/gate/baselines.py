@@ -24,7 +24,7 @@ _JOURNAL, _NOISE = "_journal.json", "_noise.json"
 
 
 class Reason(Frozen, frozen=True):
-    """Why a baseline was taken."""
+    """The reason of a baseline."""
 
     date: str
     commit: str
@@ -34,7 +34,7 @@ class Reason(Frozen, frozen=True):
 
 
 class Noise(Frozen, frozen=True):
-    """How one cell's time repeats between equal builds."""
+    """Noise of one cell's time between equal builds."""
 
     spread: float
     """Standard deviation of the logarithms of ratios between pairs of processes."""
@@ -44,7 +44,7 @@ class Noise(Frozen, frozen=True):
 
 
 class Baselines:
-    """Those of one machine class. Creating the object touches nothing on disk."""
+    """Baselines of one machine class. Creating the object touches nothing on disk."""
 
     def __init__(self, folder: Path, machine: str) -> None:
         self.machine = machine

@@ -1,4 +1,4 @@
-"""What a check keeps of records: counts, losses, accuracies and verdicts, by mechanism and cell."""
+"""Figures of a check: counts, losses, accuracies and verdicts, by mechanism and cell."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _question_hash(cell: Cell) -> str:
 
 
 def _group_by_seed(one: Figures, other: Figures) -> Figures:
-    # What failed is worse than what could not be tried.
+    # A failure is worse than a law that could not be tried.
     status = min((one.status, other.status), key=lambda ended: (ended not in FAILED, ended == "ok"))
     return msgspec.structs.replace(
         one, status=status, accuracies={**one.accuracies, **other.accuracies}

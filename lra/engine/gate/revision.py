@@ -19,14 +19,14 @@ from lra.engine.machine.host import cache_folder
 from lra.engine.machine.provenance import checkout, command_output, last_line, without_git_variables
 
 HOME = Path(__file__).resolve().parents[3]
-"""Where the running code lies."""
+"""The folder of the running code."""
 
 
 class Build(Frozen, frozen=True):
     """Sources, and the interpreter with the packages they ask for."""
 
     name: str
-    """What a person calls it."""
+    """Its name for a person."""
     root: Path
     """The folder that holds the package `lra`."""
     python: Path

@@ -1,4 +1,4 @@
-"""Which GPUs CUDA would see here, by the driver's own library: never torch."""
+"""GPUs that CUDA would see here, by the driver's own library: never torch."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class _Driver:
         """Handles of what CUDA_VISIBLE_DEVICES leaves, as CUDA reads it; NVML itself ignores it."""
         count = self.ask("nvmlDeviceGetCount") or 0
         found = [self.ask("nvmlDeviceGetHandleByIndex", index) for index in range(count)]
-        # What may not be used here has no handle, and no index in CUDA either.
+        # A board that may not be used has no handle, and no index in CUDA either.
         boards = [board for board in found if board is not None]
-        told = os.environ.get("CUDA_VISIBLE_DEVICES")
-        if told is None:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if visible is None:
             return [self._used(board) for board in boards]
         chosen = []
-        for part in map(str.strip, told.split(",")):
+        for part in map(str.strip, visible.split(",")):
             one = self._chosen(part, boards)
             if one is None:
                 # CUDA stops at the first entry that names nothing.
@@ -105,7 +105,7 @@ class _Driver:
         return None if found is None else int(found.total)
 
     def _chosen(self, part: str, boards: list[Any]) -> Any:
-        """What an index, or the beginning of a name such as GPU-... or MIG-..., stands for."""
+        """The board of an index, or of the beginning of a name such as GPU-... or MIG-..."""
         if part.isdigit():
             return boards[int(part)] if int(part) < len(boards) else None
         if not part.startswith(("GPU-", "MIG-")):
@@ -119,7 +119,7 @@ class _Driver:
         return named[0] if len(named) == 1 else None
 
     def _used(self, device: Any) -> Any:
-        """Of a board that is cut into slices, the first, which is all that CUDA uses."""
+        """The first slice of a board that is cut into slices, which is all that CUDA uses."""
         return next(iter(self._slices(device)), device)
 
     def _slices(self, board: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What kind of machine this is: never torch, never a host name, a user or a path."""
+"""The class of this machine and its facts: never torch, never a host name, a user or a path."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def machine_facts() -> dict[str, Any]:
 def processor() -> str:
     """Return the processor's model name, the architecture where the system does not tell."""
     if sys.platform == "darwin":
-        told = command_output("sysctl", "-n", "machdep.cpu.brand_string")
+        name = command_output("sysctl", "-n", "machdep.cpu.brand_string")
     else:
-        told = next(
+        name = next(
             (
                 line.partition(":")[2].strip()
                 for line in _lines(Path("/proc/cpuinfo"))
@@ -70,7 +70,7 @@ def processor() -> str:
             ),
             None,
         )
-    return told or platform.machine() or "unknown"
+    return name or platform.machine() or "unknown"
 
 
 def cores_allowed() -> int:
@@ -122,9 +122,9 @@ def oom_kills() -> int:
 
 def cache_folder() -> Path:
     """Return where prepared data and descriptions are kept: $LRA_CACHE or the system's place."""
-    told = os.environ.get("LRA_CACHE")
-    if told:
-        return Path(told).expanduser().resolve()
+    folder = os.environ.get("LRA_CACHE")
+    if folder:
+        return Path(folder).expanduser().resolve()
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "lra"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lra"

@@ -1,4 +1,4 @@
-"""Which code answers: the project's own commit, its version and those of the libraries."""
+"""Provenance of a record: the project's own commit, its version and those of the libraries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LIBRARIES = (
     "nvidia-ml-py",
 )
 _ROOMS = ("lra", "tasks", "attention_impls", "pyproject.toml")
-"""What makes a checkout dirty: results and reports do not."""
+"""Paths that make a checkout dirty: results and reports do not."""
 
 
 def provenance(host: dict[str, Any]) -> Provenance:

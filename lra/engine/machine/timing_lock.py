@@ -233,7 +233,7 @@ def _next_locked_byte(descriptor: int, start: int, length: int) -> int | None:
 
 
 def _holder(descriptor: int) -> Iterator[str]:
-    """What the kernel tells of the lock's holder, in words."""
+    """The lock's holder by the kernel's account, in words."""
     status = os.fstat(descriptor)
     place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     with suppress(OSError):

@@ -1,1 +1,1 @@
-"""Which cells are due, which come first, and how long they may take. Never torch."""
+"""Order of cells: which are due, which come first, how long they may take. Never torch."""

@@ -1,4 +1,4 @@
-"""What there is room for in a stretch of time.
+"""Admission of cells to the time that is left.
 
 A training goes on from its checkpoint and may start at any time. Any other cell is lost when time
 is up, and starts only where it fits in by earlier records. A round that is to be measured together
@@ -38,7 +38,7 @@ class Admission:
             totals[round_of(job)] += least_seconds(job, expected)
         room = left()
         self._rounds = {name: total for name, total in totals.items() if total < room}
-        """How long those take that are measured together and fit into the whole stretch."""
+        """Seconds of the rounds that are measured together and fit into the whole time."""
 
     def admits(self, job: Job) -> bool:
         """Return whether a cell may start now. It may be asked again until it does."""
@@ -77,7 +77,7 @@ def count_ended_within(
 ) -> int:
     """Return how many jobs, in their order, end within so many seconds as far as is known.
 
-    Those of which nothing is known take no time and are not counted.
+    Jobs without an estimate take no time and are not counted.
     """
     spent, ended = 0.0, 0
     stretch = Admission(lambda: room - spent, jobs, expected, together=together)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from lra.core.errors import UsageError
 
 GRACE_SHARE = 0.1
-"""Of a budget, kept for running cells to write their checkpoints."""
+"""Share of a budget that is kept for running cells to write their checkpoints."""
 GRACE_MOST = 10.0
 """Seconds of grace, at most; also what a cell gets that is stopped by hand."""
 

@@ -1,4 +1,4 @@
-"""Which cells of a plan are to be run, and in which order."""
+"""Cells of a plan that are due, and their order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Literal
 
 from msgspec.structs import replace
 
@@ -14,10 +13,9 @@ from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Mechanism
 from lra.core.records import FAILED, Record
 from lra.engine.jobs import Job
+from lra.engine.plan.spec import Rerun
 from lra.engine.process.exit_status import resource_failures, skip_pruned
 from lra.store import Store
-
-Rerun = Literal["missing", "failed", "disturbed", "all"]
 
 _PAUSE = timedelta(minutes=5)
 """Between two cells of a round: with more, what was measured before it is of another hour."""
@@ -99,7 +97,7 @@ class Due:
 
     @cached_property
     def _limits(self) -> list[Record]:
-        """What leaves longer inputs out."""
+        """Records that leave longer inputs out."""
         return resource_failures(self.store.records(), self.timeout) if self.prune else []
 
     def _outdated_rounds(self, jobs: Sequence[Job], due: Set[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""How long cells may take, by earlier records of their like. Never imports torch."""
+"""Estimates of how long cells take, by earlier records of their like. Never imports torch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROWTH = 2.0
 to cost as much, since most of a short cell is what it costs at any length."""
 
 _COSTING = ("batch", "micro_batches", "precision", "recompute", "execution", "bucketed")
-"""What of how a model is trained decides what a step costs."""
+"""Fields of a training that decide the cost of a step."""
 
 
 class Estimate:
@@ -37,7 +37,7 @@ class Estimate:
         self._trained: dict[bytes, Record] = {}
         """The oldest of the trainings that are alike throughout."""
         for record in records:
-            # What several devices have shared says nothing of one.
+            # A step shared by several devices tells nothing of one.
             if record.status == "ok" and record.method.get("devices", 1) == 1:
                 own, size = oldest[_kind(record.cell)], _size(record.cell)
                 own[size] = min(own.get(size, record), record, key=lambda r: r.started_at)
@@ -103,7 +103,7 @@ class Estimate:
 
 
 def _shared_settings(cell: QualityCell) -> bytes:
-    """What trainings share that are alike in all that decides how long they take."""
+    """Key of trainings that are alike in all that decides how long they take."""
     alike = (_training(cell), _size(cell), _time_determinants(cell))
     return msgspec.json.encode(alike, order="sorted")
 
@@ -130,8 +130,8 @@ def _time_determinants(cell: QualityCell | ProfileCell) -> tuple[object, ...]:
 
 
 def _seconds(record: Record) -> float:
-    """How long a cell took in all. Of a training that was continued its record has the last part,
-    and what it measures the whole."""
+    """How long a cell took in all. A continued training's record has the seconds of the last part,
+    and its figures those of the whole."""
     training = record.metrics.get("training_seconds")
     whole = training.value if training is not None else None
     return record.seconds if whole is None else max(record.seconds, whole)
@@ -147,7 +147,7 @@ def _size_ratio(one: float, other: float) -> float:
 
 
 def _kind(cell: Cell) -> object:
-    """What cells share that cost alike but for their size."""
+    """Key of cells that cost alike but for their size."""
     kind = cell.__struct_config__.tag
     mechanism = cell.mechanism.name if hasattr(cell, "mechanism") else ""
     if isinstance(cell, EfficiencyCell):
@@ -164,12 +164,12 @@ def _kind(cell: Cell) -> object:
 
 
 def _training(cell: QualityCell | ProfileCell) -> tuple[str, ...]:
-    """What trainings share that cost alike but for their steps."""
+    """Key of trainings that cost alike but for their steps."""
     return cell.mechanism.name, cell.data.task, cell.scale, cell.device
 
 
 def _size(cell: Cell) -> float:
-    """What a cell's time is taken to grow with: positions measured, or steps trained."""
+    """Size of a cell, in which its time grows: positions measured, or steps trained."""
     if isinstance(cell, EfficiencyCell | ErrorCell):
         return float(cell.length * cell.batch)
     if isinstance(cell, QualityCell):

@@ -1,7 +1,7 @@
-"""How long cells had that were stopped and lost, so that nothing is tried in vain for ever.
+"""Time lost on cells that were stopped, so that nothing is tried in vain for ever.
 
-A cell of which no record tells how long it takes may be longer than any stretch of time it is
-given. With each note it is started only where there is more time than it had.
+A cell without an estimate may be longer than any budget that it is given. With each note it is
+started only where there is more time than it had.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ class LostTime(Watcher):
             with suppress(OSError):
                 _note(self._store, job).write_text(f"{had:.1f}\n", encoding="ascii")
         self._watcher.left(job)
+
+    def close(self) -> None:
+        """Pass on that the run is over."""
+        self._watcher.close()
 
 
 def seconds_needed(store: Store, job: Job) -> float | None:

@@ -1,6 +1,6 @@
-"""In which order a stretch of time runs cells: those of most value first.
+"""Priority of cells in a time budget.
 
-What was paid for is not to be lost, and all is to be known once before anything is known better:
+Time spent is not to be lost, and every figure is to be known once before any is known better:
 
 1. what was begun: trainings with a checkpoint and, in suites that measure rounds together, the
    rest of a round of which some was measured just now;
@@ -33,7 +33,7 @@ from lra.engine.order.due import round_of
 from lra.engine.process.exit_status import ByLength
 
 Unit = list[Job]
-"""What is not split up: the timings of a round, or any other cell by itself."""
+"""A unit that is not split: the timings of a round, or any other cell by itself."""
 
 
 def by_priority(
@@ -77,7 +77,7 @@ def _is_by_length(unit: Unit) -> bool:
 
 
 def _repetition(job: Job) -> int:
-    """How often the same was asked for before, with other draws or in another process."""
+    """Number of the repetition, with other draws or in another process."""
     number: int = getattr(job.cell, "seed", getattr(job.cell, "replicate", 0))
     return number
 

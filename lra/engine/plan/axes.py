@@ -1,13 +1,18 @@
-"""Every combination of the axes along which cells are measured, in the order of a run."""
+"""Axes of measurement: their values as asked for, and every combination in the order of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from lra.core.errors import UsageError
-from lra.core.scales import EfficiencyBlock
+from lra.core.scales import EfficiencyBlock, ErrorBlock, Suite
+from lra.engine.plan.spec import AxesSpec
+
+_Block = TypeVar("_Block", EfficiencyBlock, ErrorBlock)
 
 
 def combinations(axes: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
@@ -55,3 +60,40 @@ def timing_points(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
         elif point["level"] == "layer" and point["execution"] == "eager":
             # Decoding is causal by its nature.
             yield point | {"direction": "causal"}
+
+
+def along(suite: Suite, axes: AxesSpec) -> Suite:
+    """Return the timings and errors of a suite along the axes that were asked for.
+
+    Raises `UsageError` for a suite without any, and for an axis that none of its blocks has.
+    """
+    if not suite.efficiency and not suite.error:
+        raise UsageError(
+            f"suite '{suite.name}' measures neither time nor errors; give it an [[efficiency]] or "
+            "an [[error]] block"
+        )
+    asked = {name: value for name, value in msgspec.structs.asdict(axes).items() if value}
+    _refuse_unknown_axes(asked, [*suite.efficiency, *suite.error], suite.name)
+    return msgspec.structs.replace(
+        suite,
+        quality=(),
+        efficiency=tuple(_replace_axes(block, asked) for block in suite.efficiency),
+        error=tuple(_replace_axes(block, asked) for block in suite.error),
+    )
+
+
+def _replace_axes(block: _Block, asked: Mapping[str, Any]) -> _Block:
+    """Return a block with the values asked for in place of its own, where it has such a key."""
+    own = {key: value for key, value in asked.items() if key in block.__struct_fields__}
+    if "batches" in own and isinstance(block, EfficiencyBlock):
+        own["tokens"] = None
+    return msgspec.structs.replace(block, **own)
+
+
+def _refuse_unknown_axes(
+    asked: Iterable[str], blocks: Iterable[EfficiencyBlock | ErrorBlock], suite: str
+) -> None:
+    known = {key for block in blocks for key in block.__struct_fields__}
+    for key in asked:
+        if key not in known:
+            raise UsageError(f"suite '{suite}' has no {key}; leave that flag out")

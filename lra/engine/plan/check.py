@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from lra.core.cells import BaselineCell, Device
 from lra.core.scales import load_suite
 from lra.engine.jobs import Job
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.spec import RunSpec, VerifySpec
 from lra.engine.plan.suite import plan_suite
-from lra.engine.plan.verify import VerifySpec, plan_verify
+from lra.engine.plan.verify import plan_verify
 
 COUNTS, QUALITY = "check", "check_quality"
 """Suites."""

@@ -1,4 +1,4 @@
-"""Which data each task of a run has: generated, or from what `--data` names."""
+"""Data of each task of a run: generated, or from a source that `--data` names."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def refuse_misspelled_tasks(scale: Scale, tasks: Sequence[Target]) -> None:
 
 
 def _length_advice(task: str, length: int | None, *, has_table: bool) -> str:
-    """Which of our scales has a task at its only length, and else what to write."""
+    """Our scale that has a task at its only length, or else the lines to write."""
     if has_table:
         return f"set length = {length} in its [tasks.{task}]"
     known = [name for name in names("scales") if task in load_scale(name).tasks]

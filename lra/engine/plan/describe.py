@@ -1,4 +1,4 @@
-"""What mechanisms, positions and tasks declare, and what their configurations mean; no torch here.
+"""Declarations of mechanisms, positions and tasks, and their full configurations; no torch here.
 
 Answers come from one child process that imports just the modules asked for, and are kept under the
 cache folder by the hash of the module's source.
@@ -33,7 +33,7 @@ Card = AttentionCard | PositionCard | TaskCard
 
 @dataclass(frozen=True)
 class Description:
-    """What one module declares."""
+    """Declaration of one module."""
 
     target: Target
     card: Card | None
@@ -41,7 +41,7 @@ class Description:
     defaults: dict[str, Any]
     """Its configuration when nothing is chosen, in plain values."""
     unavailable: str | None
-    """Why it cannot be imported; None where it can."""
+    """Reason why it cannot be imported; None where it can."""
     _describer: Describer = field(repr=False, compare=False)
 
     def configure(self, changes: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Describer:
         self._patience = patience
         self._child: subprocess.Popen[bytes] | None = None
         self._hung: dict[Target, Answer] = {}
-        """What gave no answer in time; nobody waits for it again."""
+        """Requests that had no answer in time; nobody waits for them again."""
 
     def describe(self, target: Target) -> Description:
         """Return what a module declares; one that cannot be imported says why.
@@ -111,7 +111,7 @@ class Describer:
             with suppress(OSError, msgspec.MsgspecError):
                 return msgspec.json.decode(file.read_bytes(), type=Answer)
         answer = self._ask_child(request)
-        # What is missing today may be installed tomorrow.
+        # A package that is missing today may be installed tomorrow.
         if file is not None and answer.unavailable is None:
             _keep(file, msgspec.json.encode(answer))
         return answer

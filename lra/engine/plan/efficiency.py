@@ -1,4 +1,4 @@
-"""What an [[efficiency]] block consists of: what the machine can do at best, what calls cost."""
+"""Jobs of an [[efficiency]] block: the machine's ceilings, and the cost of calls."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _by_length(run: Planner, block: EfficiencyBlock) -> Iterator[Job]:
 
 
 def _subjects(run: Planner, block: EfficiencyBlock) -> list[Subject]:
-    """What is measured, with the settings that the suite chooses."""
+    """Mechanisms to measure, with the settings that the suite chooses."""
     suite = run.spec.suite
     if not suite.pairs:
         found = run.with_anchors(True, block.beside)
@@ -96,7 +96,7 @@ def _subjects(run: Planner, block: EfficiencyBlock) -> list[Subject]:
 
 
 def _model_fields(run: Planner, task: Target, scale: Scale, *, causal: bool) -> dict[str, Any]:
-    """What a cell of level `model` says beside its point on the axes; sizes are the scale's."""
+    """Fields of a cell of level `model` beside its point on the axes; sizes are the scale's."""
     model = run.model_of(task, scale)
     model = msgspec.structs.replace(model, causal=causal or model.causal)
     sizes = {"heads": model.heads, "head_width": model.qkv_width // model.heads}

@@ -1,4 +1,4 @@
-"""What an [[error]] block consists of: cells of approximations, for each of their budgets."""
+"""Cells of an [[error]] block: approximations, at each of their budgets."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def error_cells(
 
 
 def _axes(block: ErrorBlock) -> dict[str, Iterable[Any]]:
-    """What cells of a block differ in, by the names of their fields."""
+    """Axes of a block, by the names of a cell's fields."""
     return {
         "length": sorted(block.lengths),
         "direction": block.directions,

@@ -39,7 +39,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the module declares, or the configuration with all defaults filled in, or why not."""
+    """Declaration of the module, or the configuration with all defaults filled in, or why not."""
 
     card: dict[str, Any] | None = None
     defaults: dict[str, Any] = {}
@@ -47,9 +47,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     unknown: str | None = None
     """The field that the configuration does not have."""
     problem: str | None = None
-    """Why a value does not fit."""
+    """Reason why a value does not fit."""
     unavailable: str | None = None
-    """Why the module cannot be imported."""
+    """Reason why the module cannot be imported."""
     misnamed: bool = False
     """Whether it can, and has not the name asked for."""
 
@@ -133,7 +133,7 @@ def _plain_values(config: Any) -> dict[str, Any]:
 
 def main() -> None:
     """Answer requests from standard input until it closes."""
-    # What an imported module prints must not come between the answers.
+    # Output of an imported module must not come between the answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     for line in sys.stdin.buffer:

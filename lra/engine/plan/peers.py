@@ -1,4 +1,4 @@
-"""Which pairs of ours and theirs a suite measures: those that somebody asked for."""
+"""Pairs of ours and theirs that a suite measures: those that somebody asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the blocks of one run share when their cells are planned. Never imports torch."""
+"""Planner: the values that all blocks of one run share. Never imports torch."""
 
 from __future__ import annotations
 
@@ -24,57 +24,22 @@ from lra.core.cells import (
 )
 from lra.core.errors import UsageError
 from lra.core.hashing import value_hash
-from lra.core.protocol import Frozen, Machine, Mechanism, ModelSpec, Rules, Track
-from lra.core.scales import QualityBlock, Scale, Suite
+from lra.core.protocol import Mechanism, ModelSpec
+from lra.core.scales import QualityBlock, Scale
 from lra.core.versions import EDITS, Versions
 from lra.engine.jobs import Job
-from lra.engine.machine.host import machine
 from lra.engine.machine.provenance import library_version
 from lra.engine.plan.data import sources_by_task
 from lra.engine.plan.describe import Describer
 from lra.engine.plan.settings import Settings
+from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.versions import data_version, measure_hash, mechanism_hash, mechanism_versions
 
 _HOME = Path(__file__).resolve().parents[3]
 
 
-class RunSpec(Frozen, frozen=True, kw_only=True):
-    """What a person asked for."""
-
-    suite: Suite
-    mechanisms: tuple[str, ...]
-    """References that `lra.core.catalogue.expand` understands."""
-    tasks: tuple[str, ...] = ()
-    """In place of the suite's; () keeps them."""
-    scale: str | None = None
-    """In place of the suite's, for quality."""
-    rules: Rules | None = None
-    track: Track = "matched"
-    seeds: int | None = None
-    settings: dict[str, str] = {}
-    """`--set`: see `lra.engine.plan.settings`."""
-    sources: dict[str, str] = {}
-    """Real data by task: a path or `hub:NAME`."""
-    device: Device
-    profile: bool = False
-    """Plan a profile of each training in place of all else."""
-    devices: int = 1
-    """How many GPUs, or processes on a CPU, share each training."""
-    baselines: bool = False
-    """Plan exact attention and no mixing too, on every task."""
-    machines: dict[str, Machine] = {}
-    """Class of machine by device, where cells run elsewhere; {} is here."""
-    edits: dict[str, str] = {}
-    """Hash of each file that was edited and not checked: what it may touch is measured apart."""
-    cache: str
-
-    def machine(self, device: Device) -> Machine:
-        """Return the class of the machine that runs cells on a device."""
-        return self.machines[device] if self.machines else machine(device)
-
-
 class Planner:
-    """What the blocks of one run have in common."""
+    """Values that the blocks of one run have in common."""
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec

@@ -1,5 +1,5 @@
-"""What a [[quality]] block consists of where its trainings are profiled: the machine's limits, then
-one training step of each mechanism on each task."""
+"""Jobs of a [[quality]] block whose trainings are profiled: the machine's ceilings, then one
+training step of each mechanism on each task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a [[quality]] block consists of: simple baselines of each task, then trainings."""
+"""Jobs of a [[quality]] block: simple baselines of each task, then trainings."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ class Settings:
         """Return a mechanism's full configuration: its defaults, then the scale's, then what a
         person set.
 
-        Bare keys count only where the mechanism was asked for. Of one that is unavailable nothing
-        is known: it takes whatever may be meant for it, and its configuration is empty.
+        Bare keys count only where the mechanism was asked for. A mechanism that is unavailable
+        takes whatever may be meant for it, and its configuration is empty.
         """
         if description.unavailable is not None:
             self._unused = {
@@ -118,7 +118,7 @@ def _value(key: str, text: str) -> Any:
     except tomllib.TOMLDecodeError:
         return text
     except (OverflowError, ValueError) as error:
-        # Of thousands of digits Python refuses to read any.
+        # Python refuses to read a number of thousands of digits.
         raise UsageError(f"--set {key}: a number beyond 64 bits; write one within them") from error
     except RecursionError as error:
         raise UsageError(f"--set {key}: brackets in too many brackets; write fewer") from error

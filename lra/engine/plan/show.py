@@ -11,7 +11,7 @@ from lra.core.cells import Direction, ShowCell
 from lra.core.errors import UsageError
 from lra.core.hashing import file_hash
 from lra.core.pattern import check_size
-from lra.core.protocol import Frozen, Mechanism
+from lra.core.protocol import Mechanism
 from lra.core.scales import Scale, load_scale
 from lra.core.vectors import read_vectors
 from lra.engine.jobs import Job
@@ -20,28 +20,11 @@ from lra.engine.machine.provenance import library_version
 from lra.engine.plan.describe import Describer, Description
 from lra.engine.plan.planner import find_unavailable
 from lra.engine.plan.settings import Settings
+from lra.engine.plan.spec import ShowSpec
 from lra.engine.plan.versions import measure_hash, mechanism_hash
 
 LENGTH = 64
 """Positions where nothing else is asked for."""
-
-
-class ShowSpec(Frozen, frozen=True, kw_only=True):
-    """What a person asked for."""
-
-    mechanisms: tuple[str, ...]
-    """References that `lra.core.catalogue.expand` understands."""
-    length: int | None = None
-    input: str | None = None
-    """A .npy file of (N, D) numbers, which has a length of its own."""
-    direction: Direction | None = None
-    """None draws both ways where the mechanism can, else causal."""
-    heads: int = 4
-    head_width: int = 16
-    scale: str = "picture"
-    """Whose settings of mechanisms hold."""
-    settings: dict[str, str] = {}
-    cache: str
 
 
 def plan_show(spec: ShowSpec) -> list[Job]:

@@ -12,9 +12,10 @@ from lra.core.scales import ErrorBlock
 from lra.engine.jobs import Job
 from lra.engine.plan.efficiency import efficiency_jobs
 from lra.engine.plan.error import error_cells, softmax_approximations
-from lra.engine.plan.planner import Planner, RunSpec
+from lra.engine.plan.planner import Planner
 from lra.engine.plan.profile import profile_jobs
 from lra.engine.plan.quality import quality_jobs
+from lra.engine.plan.spec import RunSpec
 
 
 def plan_suite(spec: RunSpec) -> list[Job]:
@@ -43,7 +44,7 @@ def plan_suite(spec: RunSpec) -> list[Job]:
 
 
 def _why_empty(run: Planner) -> str:
-    """Why a suite comes to no cell, and what to do."""
+    """Reason why a suite comes to no cell, and the remedy."""
     blocks = run.spec.suite
     if blocks.error:
         names = ", ".join(target.name for target in run.mechanisms)

@@ -5,35 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from lra.core import catalogue
 from lra.core.catalogue import Target
-from lra.core.cells import Device, VerifyCell
+from lra.core.cells import VerifyCell
 from lra.core.errors import UsageError, unknown_name
-from lra.core.findings import Case
-from lra.core.protocol import Frozen, Mechanism
+from lra.core.protocol import Mechanism
 from lra.engine.jobs import Job
 from lra.engine.machine.host import machine
 from lra.engine.machine.provenance import library_version
 from lra.engine.plan.describe import Describer
 from lra.engine.plan.planner import find_unavailable
 from lra.engine.plan.settings import Settings
+from lra.engine.plan.spec import VerifySpec
 from lra.engine.plan.versions import measure_hash, mechanism_hash
 
 POSITIONS = ("alibi", "rope")
 """Position schemes that laws ask for by name, which no import of theirs shows."""
-
-
-class VerifySpec(Frozen, frozen=True, kw_only=True):
-    """What a person asked for."""
-
-    mechanisms: tuple[str, ...]
-    """References that `lra.core.catalogue.expand` understands."""
-    laws: tuple[str, ...] = ()
-    case: Case | None = None
-    full: bool = False
-    settings: dict[str, str] = {}
-    device: Device
-    cache: str
 
 
 def plan_verify(spec: VerifySpec) -> list[Job]:
@@ -42,6 +31,7 @@ def plan_verify(spec: VerifySpec) -> list[Job]:
     One that cannot be imported gets a job too, which will say why. Raises `UsageError` for any
     name, key or value that does not exist, and where nothing can be imported.
     """
+    spec = replace(spec, laws=parse_law_names(spec.laws))
     settings, describer = Settings(spec.settings), Describer(Path(spec.cache))
     targets = catalogue.expand("mechanism", spec.mechanisms)
     find_unavailable(targets, describer)

@@ -30,9 +30,9 @@ PLAIN = tuple(
 """Left out of what a measurement hashes: values that a cell holds anyway, names and errors."""
 
 _DECLARED = ("operations", "projection_operations", "pair_operations", "pairs_in_parts")
-"""What of a mechanism says how much it computes: a timing's record repeats it."""
+"""Methods that count a mechanism's operations: a timing's record repeats them."""
 _LAWS = ("convergence", "predicted_error", "exact_at", "comes_near")
-"""What says where and how it comes near softmax attention: an error's record repeats it."""
+"""Methods on how it comes near softmax attention: an error's record repeats them."""
 _DENSE = ("reference", "support")
 """Dense forms that it is compared with, beside the oracle, which trainings ask for weights."""
 
@@ -80,16 +80,11 @@ def measure_hash(kind: str, *files: str, outside: tuple[Path, ...] = ()) -> str:
     """Hash of the sources that measure cells of a kind, as seen from `lra/`, and of others
     `outside` of it.
 
-    The worker, which calls them, and the server, which sets its threads, count by themselves.
+    The worker, which calls them, and the launch, which sets its threads, count by themselves.
     """
     own = source_hash(*(_LRA / file for file in files), leave_out=PLAIN)
-    called = (
-        "process/worker.py",
-        "process/launch.py",
-        f"work/{kind}.py",
-        "work/data.py",
-        "work/mechanism.py",
-    )
+    process, work = ("worker", "launch"), (kind, "data", "mechanism")
+    called = (*(f"process/{n}.py" for n in process), *(f"work/{n}.py" for n in work))
     around = source_hash(*(_LRA / "engine" / name for name in called), leave_out=("lra",))
     others = source_hash(*outside, methods=UNASKED.get(kind, ())) if outside else ""
     return value_hash([own, around, others])
@@ -98,7 +93,8 @@ def measure_hash(kind: str, *files: str, outside: tuple[Path, ...] = ()) -> str:
 def mechanism_hash(target: Target, description: Description, use: str) -> str:
     """Hash of the sources that answer a use, an adapter's among them where there is one.
 
-    Of one that is unavailable, of the reason: what is missing today may be installed tomorrow.
+    The hash of the reason where it is unavailable: a package missing today may be installed
+    tomorrow.
     """
     if description.unavailable is not None:
         return value_hash(description.unavailable)
@@ -116,7 +112,7 @@ def mechanism_hash(target: Target, description: Description, use: str) -> str:
         own = value_hash([own, distribution_hash(package)])
     if target.is_peer:
         peer = peers.read(target.name)
-        # What it claims decides what is asked of it, and how it is padded.
+        # Its claims decide the questions it gets, and its padding.
         own = value_hash([own, peer.claims, peer.trials if use == "verify" else ()])
     card = description.card
     if not isinstance(card, AttentionCard) or not card.assumed:

@@ -10,14 +10,22 @@ from pathlib import Path
 from lra.core.errors import LraError
 from lra.engine.process.secrets import mask_credentials
 
+_START = r"(?:(?<![\w.:/\\-])|(?<=:)(?!//)|(?<=[^\w-]-[A-Za-z])|(?<=\A-[A-Za-z]))"
+"""Where an absolute path begins: not within an address or a relative one, but after a colon, as in
+a list of folders, and after a compiler's flag of one letter."""
+_DRIVE = r"[A-Za-z]:[\\/]{1,2}"
+_PART = r"""[^\s"'`:;,()<>|/\\]+"""
 _QUOTED = re.compile(
-    r"""(?P<quote>["'`])(?:/|[A-Za-z]:\\)[^"'`\n]*[/\\](?P<name>[^"'`/\\\n]*)(?P=quote)"""
+    rf"""(?P<quote>["'`])(?:/|{_DRIVE})[^"'`\n]*[/\\](?P<name>[^"'`/\\\n]*)(?P=quote)"""
 )
 """A path in quotes may hold spaces."""
-_BARE = re.compile(r"""(?<![\w.:/\\-])(?:/|[A-Za-z]:\\)(?:[^\s"'`:;,()<>|/\\]+[/\\])+""")
+_BARE = re.compile(rf"{_START}(?://?|{_DRIVE})(?:{_PART}[/\\]{{1,2}})+")
 """The folders of an absolute path outside quotes."""
 _HOME = re.compile(
-    r"(?:(?<=file://)|(?<![\w.:/\\-]))(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^\s\"'`:;,()<>|/\\]+"
+    rf"(?:{_START}|(?<=file://)|(?<=:///)|(?<=\.\.))"
+    rf"(?:/?(?:/{_PART}){{0,8}}?//?(?:homes?|[Uu]sers)//?{_PART}"
+    # A name of two words only before a folder: elsewhere the next word is a sentence's.
+    rf"|{_DRIVE}(?:Users|home)[\\/]{{1,2}}{_PART}(?:\ {_PART}(?=\\))?)"
 )
 """The home of anybody, whose name is in it."""
 
@@ -38,7 +46,7 @@ def strip_paths(text: str, known: Iterable[str] = ()) -> str:
         # A relative place starts where no other path goes on.
         start = "" if place.is_absolute() else r"(?<![\w./\\-])(?:\./)*"
         folder = start + re.escape(str(place))
-        # What lies below becomes an absolute path without spaces, for the patterns to cut.
+        # A path below becomes absolute and without spaces, for the patterns to cut.
         text = re.sub(f"{folder}/", "/~/", text)
         if len(place.parts) > 1:
             name = "~" if place == Path.home() else place.name
@@ -52,6 +60,13 @@ def publishable(text: str, known: Iterable[str] = ()) -> str:
     """Return text without credentials and places, as a record holds it."""
     # Credentials first: one may hold what looks like a path.
     return strip_paths(mask_credentials(text), known)
+
+
+def whole_lines(end: str) -> str:
+    """Return the end of a longer text without the half of a line that it begins with; of a single
+    line without half a word. Half a credential has no shape by which it could be masked."""
+    half, _, lines = end.partition("\n")
+    return lines or half.partition(" ")[2]
 
 
 def one_line(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -11,9 +12,10 @@ import msgspec
 
 from lra.core import peers
 from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ShowCell
-from lra.core.records import Failure, Record
+from lra.core.errors import truncate, without_middle
+from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job, Outcome
-from lra.engine.process.error_text import publishable
+from lra.engine.process.error_text import publishable, whole_lines
 from lra.engine.process.secrets import mask_credentials
 from lra.engine.process.signals import signal_name
 
@@ -22,6 +24,10 @@ ByLength = EfficiencyCell | ErrorCell
 
 NOTED = "_failed"
 """How notes of a method end that say what went wrong after a training."""
+TAIL = 4096
+"""Most characters that a record keeps of what a worker wrote."""
+WORDS = 4096
+"""Most characters of any other text that somebody's code may have made."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Ending:
     """All that is known of a worker that has ended."""
 
     outcome: Outcome | None
-    """What it sent last; None where it could not."""
+    """Its last message; None where it could not send one."""
     exit_code: int | None
     """Negative: killed by that signal. None: the fork server died with it."""
     phase: str
@@ -47,28 +53,34 @@ def outcome_of(ending: Ending, job: Job) -> Outcome:
     checkpoints = str(Path(job.checkpoint).parent)
     modules = [reference.partition(":")[0] for reference in (job.mechanism, job.task)]
     known = [place for place in (job.source, job.cache, checkpoints, *modules) if place]
+    # Each is cut when it is masked: half a credential is known by no shape.
     findings = tuple(
-        msgspec.structs.replace(finding, detail=publishable(finding.detail, known))
+        msgspec.structs.replace(finding, detail=truncate(publishable(finding.detail, known)))
         for finding in outcome.findings
     )
+
+    def words(text: str) -> str:
+        return without_middle(publishable(text, known), WORDS)
+
     failure = outcome.failure and msgspec.structs.replace(
         outcome.failure,
-        message=publishable(outcome.failure.message, known),
-        tail="" if outcome.status == "unsupported" else publishable(ending.tail, known),
+        type=truncate(outcome.failure.type),
+        message=words(outcome.failure.message),
+        tail="" if outcome.status == "unsupported" else _end(publishable(ending.tail, known)),
     )
     metrics = {
         name: metric
         if metric.why_null is None
-        else msgspec.structs.replace(metric, why_null=publishable(metric.why_null, known))
-        for name, metric in outcome.metrics.items()
+        else msgspec.structs.replace(metric, why_null=words(metric.why_null))
+        for name, metric in map(_with_reason, outcome.metrics.items())
     }
     # Only notes of what went wrong have places; other texts may be formulas.
     method = {
         name: value
         if not isinstance(value, str)
-        else publishable(value, known)
+        else words(value)
         if name.endswith(NOTED)
-        else mask_credentials(value)
+        else without_middle(mask_credentials(value), WORDS)
         for name, value in outcome.method.items()
     }
     return msgspec.structs.replace(
@@ -133,6 +145,20 @@ def _at_length(cell: ByLength, twin: ByLength) -> ByLength:
     if isinstance(cell, ErrorCell) and isinstance(twin, ErrorCell):
         return msgspec.structs.replace(cell, length=twin.length, seed=twin.seed)
     return cell
+
+
+def _with_reason(named: tuple[str, Metric]) -> tuple[str, Metric]:
+    """A metric; of one that JSON cannot hold, why it is none. Somebody's own code may give it."""
+    name, metric = named
+    if metric.value is None or math.isfinite(metric.value):
+        return named
+    return name, msgspec.structs.replace(metric, value=None, why_null=f"it is {metric.value}")
+
+
+def _end(text: str) -> str:
+    """The end of a text that is masked by now."""
+    end = text[-TAIL:]
+    return text if len(text) <= TAIL else whole_lines(end) or end
 
 
 def _unexplained_outcome(ending: Ending, cell: Cell) -> Outcome:

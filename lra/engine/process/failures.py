@@ -1,4 +1,4 @@
-"""What a worker says of a cell that raised: the status, the reason in one line, the traceback.
+"""Outcome of a cell that raised: the status, the reason in one line, the traceback.
 
 Beside the worker and not in it, for a measurement's hash covers the worker: words are no
 measurement.
@@ -29,10 +29,11 @@ _OUT_OF_MEMORY = (
     "CUSOLVER_STATUS_ALLOC_FAILED",
     "CUFFT_ALLOC_FAILED",
 )
-"""What torch says where it has no class for it: on a CPU, and on a GPU outside of its allocator."""
+"""Messages of torch where it has no class for it: on a CPU, and on a GPU outside of its
+allocator."""
 
 _TOO_OFTEN = "FailOnRecompileLimitHit"
-"""What torch's compiler raises; by name, for loading it takes seconds."""
+"""Exceptions of torch's compiler; by name, for loading it takes seconds."""
 _GAVE_UP = (
     "torch.compile gave up: the model had to be compiled anew too often, as for inputs of many "
     "lengths; leave execution=compiled out"
@@ -58,8 +59,8 @@ def outcome_of_exception(error: BaseException, phase: str, job: Job) -> Outcome:
 
 
 def _place(error: BaseException, job: Job) -> str:
-    """Where an exception came up: in the mechanism's or the task's code, if it passed there, else
-    where it was raised."""
+    """Place of an exception: in the mechanism's or the task's code, if it passed there, else its
+    origin."""
     references: dict[Kind, str] = {"mechanism": job.mechanism, "task": job.task}
     for kind, reference in references.items():
         # A file that is gone by now must not hide what went wrong.

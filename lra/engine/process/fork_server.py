@@ -90,7 +90,7 @@ def _reap(status_of: dict[int, int]) -> None:
     for pid in list(status_of):
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
-            # What a worker left behind in its group ends with it.
+            # Processes that a worker left behind in its group end with it.
             kill_group(pid)
             status_fd = status_of.pop(pid)
             _send_event(status_fd, os.waitstatus_to_exitcode(status))

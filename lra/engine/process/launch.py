@@ -14,11 +14,14 @@ from pathlib import Path
 from types import TracebackType
 
 from lra.core.errors import LraError
+from lra.engine.process.error_text import whole_lines
 from lra.engine.process.fork_server import STATUS, kill_group
 from lra.engine.process.temporary import TemporaryFolder, sweep
 
 ENTRY = "lra.engine.process.worker"
 """Module that a worker runs; reached by name, so that the run never imports torch."""
+_TAIL = 16_384
+"""Bytes that are read of the end of a log: four times what a record keeps, once it is masked."""
 
 
 class Worker:
@@ -71,12 +74,13 @@ class Worker:
             return self.log.stat().st_size
         return 0
 
-    def tail(self, size: int = 4096, *, after: int = 0) -> str:
-        """Return the end of what it wrote, without its first `after` bytes."""
+    def tail(self, size: int = _TAIL, *, after: int = 0) -> str:
+        """Return the end of what it wrote, in whole lines, without its first `after` bytes."""
         with suppress(OSError), self.log.open("rb") as stream:
-            stream.seek(0, os.SEEK_END)
-            stream.seek(max(after, stream.tell() - size))
-            return stream.read().decode(errors="replace")
+            start = max(after, stream.seek(0, os.SEEK_END) - size)
+            stream.seek(start)
+            text = stream.read().decode(errors="replace")
+            return text if start == after else whole_lines(text)
         return ""
 
     def close(self) -> None:

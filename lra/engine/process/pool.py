@@ -20,7 +20,7 @@ from lra.engine.machine.timing_lock import TimingLock
 from lra.engine.order.budget import GRACE_MOST
 from lra.engine.process.exit_status import outcome_of
 from lra.engine.process.launch import ForkServer, Worker
-from lra.engine.process.runner import Runner, RunOptions
+from lra.engine.process.runner import Runner, RunnerOptions
 from lra.engine.process.supervisor import TICK, Supervisor, listen
 from lra.store import Store
 
@@ -39,7 +39,7 @@ class Pool(Runner):
     """
 
     def __init__(
-        self, store: Store, server: ForkServer, *, slots: int, **terms: Unpack[RunOptions]
+        self, store: Store, server: ForkServer, *, slots: int, **terms: Unpack[RunnerOptions]
     ) -> None:
         super().__init__(store, provenance(host.machine_facts()), **terms)
         self.server, self.slots = server, slots
@@ -97,9 +97,9 @@ class Pool(Runner):
         checkpoint = self.store.checkpoint(job.cell.id)
         job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
         worker, written = self._worker_for(job)
-        told = partial(self.watcher.progress, job)
+        report = partial(self.watcher.progress, job)
         self._running.append(
-            Supervisor(job, worker, timeout=self.timeout, on_progress=told, written=written)
+            Supervisor(job, worker, timeout=self.timeout, on_progress=report, written=written)
         )
         self._launched(job)
 

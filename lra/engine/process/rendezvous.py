@@ -1,4 +1,4 @@
-"""Where processes that train as one find each other: a store that listens on loopback alone.
+"""Rendezvous of processes that train as one: a store that listens on loopback alone.
 
 torchrun's own listens on all addresses of the machine, and takes whoever comes for one of them.
 """

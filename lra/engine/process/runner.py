@@ -1,4 +1,4 @@
-"""What carrying out jobs has in common, wherever they run: which are worth it, and their records.
+"""Runner of jobs, on this machine or a cluster: the jobs worth starting, and their records.
 
 Every ending becomes a record on the disk the moment it is known. Whatever stops the run, only the
 cells that were running are lost, and training cells among them go on from their checkpoints.
@@ -10,11 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TypedDict
 
-from lra.core.errors import LraError
-from lra.core.records import Provenance, Record
+import msgspec
+
+from lra.core.bounds import why_impossible
+from lra.core.errors import LraError, without_middle
+from lra.core.records import Failure, Provenance, Record
 from lra.engine.jobs import Job, Outcome, Progress
 from lra.engine.order.budget import GRACE_MOST, Budget
 from lra.engine.process.exit_status import (
+    WORDS,
     ByLength,
     is_same_but_repetition,
     resource_failures,
@@ -53,9 +57,12 @@ class Watcher:
     def noticed(self, words: str) -> None:
         """Something happened to a machine that cells run on, in one line."""
 
+    def close(self) -> None:
+        """The run is over, however that came."""
 
-class RunOptions(TypedDict, total=False):
-    """What a run may be given, wherever its jobs are carried out; see `Runner`."""
+
+class RunnerOptions(TypedDict, total=False):
+    """Arguments of every runner; see `Runner`."""
 
     timeout: float | None
     budget: Budget | None
@@ -67,9 +74,9 @@ class RunOptions(TypedDict, total=False):
 class Runner(ABC):
     """Carries out jobs; the caller holds the store open for writing.
 
-    `timeout` is for each cell, in seconds. What `admits` refuses when its turn comes is left. With
-    `prune` a cell is skipped where its shorter twin ran out of memory or time, in this run or, by
-    the store, in an earlier one that gave it as much time.
+    `timeout` is for each cell, in seconds. A job that `admits` refuses when its turn comes is left.
+    With `prune` a cell is skipped where its shorter twin ran out of memory or time, in this run or,
+    by the store, in an earlier one that gave it as much time.
     """
 
     def __init__(
@@ -165,7 +172,7 @@ class Runner(ABC):
 
     def _launched(self, job: Job) -> None:
         """Note that a job runs."""
-        # What is tried again says nothing of longer inputs until it has ended.
+        # A cell that is tried again tells nothing of longer inputs until it has ended.
         self._failed_before = [
             r for r in self._failed_before if not is_same_but_repetition(job.cell, r.cell)
         ]
@@ -178,7 +185,6 @@ class Runner(ABC):
         *,
         started_at: str,
         seconds: float,
-        provenance: Provenance | None = None,
     ) -> Record:
         record = Record(
             id=job.cell.id,
@@ -196,8 +202,20 @@ class Runner(ABC):
             attended=outcome.attended,
             failure=outcome.failure,
             method=outcome.method,
-            provenance=provenance or self._provenance,
+            provenance=self._provenance,
         )
+        if record.status == "ok" and (wrong := why_impossible(record)):
+            # Somebody's own code gave it: on loading it would count as damage.
+            message = f"{wrong}; mend the code that gives it"
+            failure = Failure(type="ImpossibleFigure", message=without_middle(message, WORDS))
+            record = msgspec.structs.replace(
+                record, status="error", failure=failure, metrics={}, curve=(), findings=(),
+                pattern=None, attended=None, method={},
+            )  # fmt: skip
+        return self._keep(job, record)
+
+    def _keep(self, job: Job, record: Record) -> Record:
+        """Store a record, and give back its checkpoint where nothing would continue from it."""
         self.store.save(record)
         if record.status in ("ok", "diverged", "unsupported"):
             self.store.checkpoint(record.id).unlink(missing_ok=True)
@@ -211,7 +229,7 @@ class Runner(ABC):
         self.watcher.left(job)
 
     def _at_their_limit(self) -> list[Record]:
-        """What ran out of memory in earlier runs, or of as much time as there is now."""
+        """Records of earlier runs that ran out of memory, or of as much time as there is now."""
         if not any(isinstance(job.cell, ByLength) for job in self._waiting):
             return []
         return resource_failures(self.store.records(), self.timeout)

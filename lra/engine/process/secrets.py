@@ -11,11 +11,14 @@ import re
 MASK = "[masked]"
 
 _TOKENS = re.compile(
-    r"\bhf_[A-Za-z0-9]{16,}"  # Hugging Face
-    r"|\bsk-(?=[\w-]*\d)[\w-]{16,}"  # OpenAI, Anthropic
-    r"|\bgh[oprsu]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{16,}"
-    r"|\bglpat-[\w-]{16,}"  # GitLab
-    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"  # Amazon
+    # Of these prefixes there is no mistaking, though a word may stand right before them.
+    r"(?:\bhf|hf(?=_[A-Za-z]{0,80}\d))_[A-Za-z0-9]{16,}"  # Hugging Face
+    r"|gh[oprsu]_[A-Za-z0-9]{16,}|github_pat_\w{16,}"
+    r"|glpat-[\w-]{16,}"  # GitLab
+    r"|(?:AKIA|ASIA)[0-9A-Z]{16}"  # Amazon
+    r"|\b(?:sk|pypi)-(?=[\w-]{0,80}\d)[\w-]{16,}"  # OpenAI, Anthropic; PyPI
+    r"|\b[prs]k_(?:live|test)_\w{8,}"  # Stripe
+    r"|\bnpm_(?=[A-Za-z]{0,80}\d)[A-Za-z0-9]{16,}"
     r"|\bAIza[\w-]{30,}"  # Google
     r"|\b(?:xox[a-z]|xapp)-[\w-]{10,}"  # Slack
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"  # JSON web tokens
@@ -23,14 +26,15 @@ _TOKENS = re.compile(
 _PEM = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     # Without its beginning, where a text is the end of a longer one.
-    r"|(?<![\w+/])(?:[A-Za-z0-9+/=]{16,}\s+)*[A-Za-z0-9+/=]*\s*-----END [A-Z ]*PRIVATE KEY-----",
+    r"|(?<![\w+/=])(?:[A-Za-z0-9+/=]{16,}\s{1,2}){0,100}[A-Za-z0-9+/=]*\s?"
+    r"-----END [A-Z ]*PRIVATE KEY-----",
     re.DOTALL,
 )
 _ADDRESS = re.compile(r"(?<=://)[^\s/:@\"'<>]*:[^\s/\"'<>]+(?=@)")
 """User and password of an address; a user alone is none."""
 _BEARER = re.compile(
     r"(\bbearer\s+|\bauthorization[\"']?\s*[:=]\s*[\"']?(?:basic|token)\s+)"
-    r"(?=\S*\d|\S{20})[\w.~+/=-]{8,}",
+    r"(?=\S{0,80}\d|\S{20})[\w.~+/=-]{8,}",
     re.IGNORECASE,
 )
 _SIGNED = re.compile(
@@ -41,7 +45,9 @@ _SIGNED = re.compile(
 _BEFORE, _BETWEEN = r"(?<!\w)", r"""\\?["']?\s*(?:=>?|:)\s*"""
 _SECRET = (
     r"(?:\w+-)?\w*(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|secret[_-]?key"
-    r"|private[_-]?key|credentials?)"
+    r"|private[_-]?key|account[_-]?key|credentials?"
+    # Of a folder it is another thing.
+    r"|pwd(?!\s*=\s*[\"']?(?:[/~.]|[A-Za-z]:)))"
 )
 _TOKEN = (
     r"(?<![A-Za-z0-9_-])(?:\w*(?:access|api|auth|hf|hub|github|gitlab|refresh|security|session|user)"
@@ -49,20 +55,35 @@ _TOKEN = (
 )
 """In this field tokens are pieces of text: `pad_token`, `tokens` and numbers are none."""
 _NONE = r"(?!(?:none|null|true|false|nan)\b)"
-_QUOTED = r"""[bru]?(?P<quote>\\?["'])(?:(?!(?P=quote))(?:\\.|[^\\\n]))+(?P=quote)"""
-"""Bytes too, with escapes inside, and in a text that is itself quoted."""
+_QUOTED = r"""[bru]?(?P<quote>\\?["'])(?:(?!(?P=quote))(?:\\.|[^\\\n]))+(?:(?P<end>(?P=quote))|$)"""
+"""Bytes too, with escapes inside, in a text that is itself quoted, and where a line was cut."""
 _BARE = r"""[^\s"',;&(){}\[\]<>]"""
 _ASSIGNED = re.compile(
     rf"(?P<name>{_BEFORE}{_SECRET}{_BETWEEN})"
-    rf"(?:{_QUOTED}|{_NONE}(?:(?:(?<==)|(?<== )){_BARE}+|(?=\S*\d){_BARE}{{4,}})(?![\w(]))",
-    re.IGNORECASE,
+    rf"(?:{_QUOTED}|{_NONE}(?:(?:(?<==)|(?<== )){_BARE}+|(?=\S{{0,80}}\d){_BARE}{{4,}})(?![\w(]))",
+    re.IGNORECASE | re.MULTILINE,
 )
 """After a colon a word of letters alone is a sentence's: `password: must be given`."""
 _ASSIGNED_TOKEN = re.compile(
     rf"(?P<name>{_TOKEN}{_BETWEEN})(?P<open>[\"']?)"
-    rf"(?:(?=\S*[A-Za-z])(?=\S*\d){_BARE}{{8,}}|(?<==){_NONE}(?=\S*[A-Za-z]){_BARE}{{8,}})(?![\w(])",
+    rf"(?:(?=\S{{0,80}}[A-Za-z])(?=\S{{0,80}}\d){_BARE}{{8,}}"
+    rf"|(?<==){_NONE}(?=\S{{0,80}}[A-Za-z]){_BARE}{{8,}})(?![\w(])",
     re.IGNORECASE,
 )
+_WORDS = (
+    r"(?!(?:an?|and|as|at|before|by|can|cannot|does|expected|for|from|given|has|have|if|in|instead|is"
+    r"|may|missing|must|need|needs|no|not|of|on|or|option|requires?|so|takes?|than|that|the|to|twice"
+    r"|unknown|was|were|when|which|with|without)\b)"
+)
+_FLAG = re.compile(
+    r"(?P<name>(?<![\w-])--(?:(?:\w+-){0,3}(?:password|passwd|passphrase|secret"
+    r"|(?:api|access|secret|private|account)-key)"
+    r"|(?:(?:access|api|auth|hf|hub|github|gitlab|refresh|session|user)-)?token)"
+    r"(?P<close>[\"']?)(?:=|,?\s)(?P<open>[\"']?))"
+    rf"(?:(?<=[\"'])[^\"'\n]+|{_WORDS}[^\s\"'-][^\s\"',)\]]*)",
+    re.IGNORECASE,
+)
+"""A command as it was called, in a line or a list. A sentence may go on after a flag's name."""
 
 
 def mask_credentials(text: str) -> str:
@@ -73,10 +94,10 @@ def mask_credentials(text: str) -> str:
     text = _TOKENS.sub(MASK, text)
     text = _BEARER.sub(rf"\g<1>{MASK}", text)
     text = _SIGNED.sub(rf"\g<1>{MASK}", text)
-    text = _ASSIGNED.sub(_mask_assignment, text)
+    text = _FLAG.sub(rf"\g<name>{MASK}", text)
+    text = _ASSIGNED.sub(_assigned, text)
     return _ASSIGNED_TOKEN.sub(rf"\g<name>\g<open>{MASK}", text)
 
 
-def _mask_assignment(match: re.Match[str]) -> str:
-    quote = match["quote"] or ""
-    return f"{match['name']}{quote}{MASK}{quote}"
+def _assigned(match: re.Match[str]) -> str:
+    return f"{match['name']}{match['quote'] or ''}{MASK}{match['end'] or ''}"

@@ -20,7 +20,7 @@ def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
-        # Of those for real-time use Python names the first and the last.
+        # Python names the first and the last signal for real-time use.
         return f"signal {number}"
 
 

@@ -27,8 +27,7 @@ class Supervisor:
     """A job and the worker process of a fork server that runs it, from request to end.
 
     `timeout` is in seconds from the fork, or from the end of the job before in the same worker;
-    `on_progress` hears where the worker stands. `written` is how many bytes that worker wrote
-    before.
+    `on_progress` gets the worker's progress; `written` is how many bytes it wrote before.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class Supervisor:
         self._timed_out = False
         self._memory_kills = host.oom_kills()
         self._began: float | None = None if worker.pid is None else time.monotonic()
-        """Where it follows another job; else the fork is the beginning."""
+        """The start after another job; else the fork is the beginning."""
         self._outcome_at = 0.0
         self._written_before = written
 
@@ -102,7 +101,7 @@ class Supervisor:
 
     @property
     def seconds(self) -> float:
-        """How long it took from fork to end; of a job in a series, to its outcome."""
+        """Seconds from fork to end; of a job in a series, to its outcome."""
         return (self._outcome_at if self.is_idle else self.worker.ended_at) - self._start
 
     @property

@@ -73,7 +73,7 @@ def run(job: Job, report: Report) -> Outcome:
 
 
 class _RankMessages:
-    """What the processes have told so far."""
+    """Messages of the processes so far."""
 
     def __init__(self) -> None:
         self.outcome: Outcome | None = None
@@ -97,7 +97,7 @@ def _run_with_retries(job: Job, heard: _RankMessages, report: Report) -> str:
 
 
 def _socket_folder() -> str:
-    """Where the address of a socket is no longer than it may be, about a hundred signs."""
+    """A folder where the address of a socket is short enough, about a hundred characters."""
     usual = tempfile.gettempdir()
     return usual if len(os.fsencode(usual)) <= _LONGEST else "/tmp"
 
@@ -149,7 +149,7 @@ def _take(connection: Connection, heard: _RankMessages, report: Report) -> bool:
         case Stopped():
             heard.stopped = True
         case Outcome():
-            # Of several that failed, the first is the reason and the others its consequences.
+            # The first of several failures is the reason, the others are its consequences.
             heard.outcome = heard.outcome or message
     return True
 
@@ -186,7 +186,7 @@ def _launch(devices: int, folder: Path) -> str:
 
 
 def _describe_failures(failures: Mapping[int, ProcessFailure], devices: int) -> str:
-    """How processes ended that did not end well: of several the one that the others followed."""
+    """Failures of the processes in words: of several the one that the others followed."""
     first = min(failure.timestamp for failure in failures.values())
     causes = {
         rank: failure.exitcode

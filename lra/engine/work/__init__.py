@@ -1,1 +1,1 @@
-"""What a worker does with a cell: one kind, one file, named as the kind's tag."""
+"""Work of a worker on a cell: one kind, one file, named as the kind's tag."""

@@ -45,7 +45,7 @@ def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
         status="ok",
         metrics={name: _metric(score, task.card.metric) for name, score in found.items()},
         rows=dataset.rows,
-        # What the fork server's environment leaves to libraries other than torch.
+        # The threads that the fork server leaves to libraries other than torch.
         method={"threads": 1, **method},
     )
 
@@ -57,7 +57,7 @@ def _majority_share(split: Split) -> float:
 
 
 def _score_rule(task: Task, split: Split) -> dict[str, float]:
-    """How many of the first rows the task's own rule tells; nothing where it has none."""
+    """Score of the task's own rule on the first rows; nothing where it has none."""
     first = split.first(SOLVED_ROWS)
     answers = task.solve(first)
     if answers is None:

@@ -33,7 +33,7 @@ def run(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
 
 
 def _model_context(cell: EfficiencyCell, job: Job) -> ModelContext | None:
-    """What a whole model needs beside its mechanism."""
+    """Context of a mechanism in a whole model."""
     if cell.model is None:
         return None
     position = catalogue.load(catalogue.find("position", cell.model.position))

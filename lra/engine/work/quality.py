@@ -184,7 +184,7 @@ class _Stop:
 
 
 def _scores(trained: training.Trained, metric: TaskMetric) -> dict[str, Metric]:
-    """What the model reached, in the task's own unit."""
+    """Scores of the model, in the task's own unit."""
     loss = _loss(trained.test.loss)
     if metric == "bits_per_byte":
         bits = None if loss.value is None else loss.value / math.log(2)

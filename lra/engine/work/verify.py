@@ -44,7 +44,7 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
 
 
 def _why_untrained(subject: Subject, findings: Sequence[Finding]) -> Iterator[str]:
-    """Why it was not tried in training, where a law would have been; what hangs is not asked."""
+    """Reason why it was not tried in training; a mechanism that hangs is not asked."""
     if subject.is_ours or subject.only is not None:
         return
     if all(finding.ending != "timeout" for finding in findings):
@@ -58,7 +58,7 @@ def _laws_asked(subject: Subject) -> Finding:
 
 
 def _device_missing(name: str) -> Finding:
-    """Why there is no such device."""
+    """Reason why there is no such device."""
     try:
         device(name)
     except LraError as error:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.escape import escape_controls
 from lra.report.plots.compact import compact
 
 COLOURS = (
@@ -101,9 +102,10 @@ class Looks:
 
     def __init__(self, variants: Iterable[tuple[str, str]] = ()) -> None:
         """Give each mechanism (name, "") and variant (name, id) its look."""
-        names = {(mechanism, "") for mechanism, _ in variants}
+        wanted = set(variants)
+        names = {(mechanism, "") for mechanism, _ in wanted}
         self._found: dict[tuple[str, str], Look] = {}
-        for key in (*sorted(names), *sorted({*variants} - names)):
+        for key in (*sorted(names), *sorted(wanted - names)):
             self._found[key] = self._free(*key)
 
     def of(self, mechanism: str, variant: str = "") -> Look:
@@ -116,7 +118,7 @@ class Looks:
             return _ANCHORS[mechanism]
         colour = self.of(mechanism).colour if variant else None
         steps = _steps(mechanism, variant, colour)
-        taken = [*self._found.values(), *_ANCHORS.values()]
+        taken = [*self._found.values()]
         return min(steps, key=lambda one: _clashes(one, taken))
 
 
@@ -184,12 +186,15 @@ def _drawn(paint: Callable[[Any], None], width: float, height: float, **how: Any
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.text import Text
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_RC)
         figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(wspace=0.06))
         paint(figure)
+        for text in figure.findobj(Text):
+            text.set_text(escape_controls(text.get_text()))
         _settle(figure)
         target = io.BytesIO()
         figure.savefig(target, **how)

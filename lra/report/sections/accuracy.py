@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import pandas as pd
 
 from lra.core.catalogue import NO_MIXING
+from lra.core.cells import QualityCell
 from lra.report.accuracy import Accuracies, Column, Score, scored, winner
 from lra.report.analysis import Analysis
 from lra.report.baselines import BAG, ENTROPY, MAJORITY, Simple, simple
 from lra.report.doubts import impossible
 from lra.report.load.frame import typed
+from lra.report.load.kept import Kept, protocol_hash
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.accuracy import accuracy_figure
 from lra.report.rows import Key, missing, of, reference_notes, shown
@@ -31,8 +33,8 @@ class Scores(msgspec.Struct, frozen=True):
     keys: tuple[Key, ...]
     places: dict[tuple[Key, str], Score]
     """By row and protocol."""
-    rates: dict[tuple[Key, str], float]
-    """The chosen learning rates of the tuned track."""
+    rates: dict[tuple[Key, str], str]
+    """The chosen learning rates of the tuned track, in words."""
     means: dict[Key, Score]
     best: dict[str, tuple[str, str] | None]
     """The winner of each column, where one is told apart."""
@@ -54,14 +56,16 @@ def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
     own = scored(analysis.evidence, scores)
     keys = tuple(shown(own))
     places, means = {}, {}
-    rates: dict[tuple[Key, str], float] = {}
+    rates: dict[tuple[Key, str], str] = {}
+    tuned = _rates(analysis.evidence.kept)
     for key in keys:
         for (protocol,), group in of(scores.pooled, key).groupby(["protocol"]):
             (places[key, str(protocol)],) = typed(group, Score)
-        if scores.setting.track == "tuned":
-            alone = of(own, key).drop_duplicates("protocol")
-            chosen = zip(alone["protocol"], alone["learning_rate"], strict=True)
-            rates |= {(key, protocol): rate for protocol, rate in chosen}
+        rates |= {
+            (key, protocol): words
+            for (origin, variant, protocol), words in tuned.items()
+            if (origin, variant) == (key.origin, key.variant)
+        }
         (means[key],) = typed(of(scores.means, key), Score)
     left_out = impossible(analysis.evidence, scores)
     return Scores(
@@ -78,6 +82,21 @@ def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
         },
         figures=own,
     )
+
+
+def _rates(kept: Iterable[Kept]) -> dict[tuple[str, str, str], str]:
+    """The learning rate that was chosen by origin, variant and protocol, and whether a better one
+    may lie beyond those tried."""
+    found: dict[tuple[str, str, str], str] = {}
+    for one in kept:
+        if not isinstance(one.cell, QualityCell) or one.cell.track != "tuned":
+            continue
+        rate, tried = one.cell.training.learning_rate, one.rates_tried
+        words = f"rate {rate:g}"
+        if len(tried) > 1 and rate in (tried[0], tried[-1]):
+            words += f", the {'lowest' if rate == tried[0] else 'highest'} of {len(tried)}"
+        found[one.origin, one.variant, protocol_hash(one.cell)] = words
+    return found
 
 
 def present(scores: Scores, analysis: Analysis) -> Section:
@@ -145,7 +164,7 @@ def _value(
     bits: bool,
     several: bool,
     *,
-    rate: float | None = None,
+    rate: str | None = None,
     best: bool = False,
     doubt: str = "",
 ) -> Value:
@@ -160,7 +179,7 @@ def _value(
         notes.append(f"± {spread}")
     notes += [f"n {place.n}"] if several else []
     notes += [missing(place.endings).text] if place.endings else []
-    notes += [f"rate {rate:g}"] if rate is not None else []
+    notes += [rate] if rate else []
     notes += [doubt] if doubt else []
     return Value(score_text(place, rows, bits), ", ".join(notes), place.mean, best)
 

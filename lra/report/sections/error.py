@@ -133,7 +133,7 @@ def sentences(analysis: Analysis) -> list[str]:
     found = [one for one in found if (one.figures["origin"] == "run").any()]
     if len(found) > _NAMED:
         return [f"Errors against exact softmax attention at {len(found)} settings: see Error."]
-    names = apart([title.split(", ") for title in titles(found)])
+    names = apart([(*one.setting.parts, f"scale {one.setting.scale}") for one in found])
     told = []
     for one, name in zip(found, names, strict=True):
         best: dict[str, tuple[float, Key]] = {}

@@ -11,7 +11,7 @@ from lra.report.analysis import Analysis
 from lra.report.leaderboard import Leaderboard, Ratio, Standing, leaderboard
 from lra.report.model import Headline, Row, Table, Value
 from lra.report.plots.tradeoff import tradeoff_figure
-from lra.report.sections import error
+from lra.report.sections import error, profile
 from lra.report.sections.accuracy import score_text
 from lra.report.sections.caveats import caveats
 from lra.report.words import (
@@ -24,6 +24,7 @@ from lra.report.words import (
 from lra.report.write.markdown import plain_text
 
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
+_MOST = 5
 _LEAST = 0.001
 """Ratios below are told as less than it."""
 _NAMED = 3
@@ -34,7 +35,7 @@ def headline(analysis: Analysis) -> Headline:
     """Return the first screen of a report."""
     board = leaderboard(analysis)
     return Headline(
-        sentences=_told(board, analysis),
+        sentences=_first_sentences(analysis, board),
         figure=tradeoff_figure(board, analysis.looks),
         leaderboard=present(board) if board.standings else None,
         caveats=caveats(analysis),
@@ -43,25 +44,29 @@ def headline(analysis: Analysis) -> Headline:
 
 def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
     """Return the sentences and the small table to print: the run beside exact attention and no
-    mixing."""
+    mixing; of a store of profiles alone theirs."""
     board = leaderboard(analysis)
-    told = _told(board, analysis)
     if not board.standings:
-        tables = [table for section in error.sections(analysis) for table in section.tables[:1]]
+        told, table = profile.spoken(analysis.evidence) or (_first_sentences(analysis, board), None)
+        tables = [table] if table else [t for s in error.sections(analysis) for t in s.tables[:1]]
         return (*told, *caveats(analysis)), plain_text(tables[0]) if tables else ""
     table = present(board)
     wanted = [
-        row
-        for row in table.rows
-        if row.origin == "run" or row.mechanism in (EXACT, NO_MIXING) or not row.mechanism
+        row for row in table.rows if row.origin == "run" or row.mechanism in (EXACT, NO_MIXING)
     ]
     small = Table(table.id, table.title, table.caption, table.corner, table.columns, tuple(wanted))
-    return (*told, *caveats(analysis)), plain_text(small)
+    return (*_first_sentences(analysis, board), *caveats(analysis)), plain_text(small)
 
 
-def _told(board: Leaderboard, analysis: Analysis) -> tuple[str, ...]:
-    """The sentences; of a store with errors alone those on errors."""
-    return tuple(sentences(board) or error.sentences(analysis))[:5] or (EMPTY,)
+def _first_sentences(analysis: Analysis, board: Leaderboard) -> tuple[str, ...]:
+    """At most five: those of the leaderboard, else those of errors or of profiles."""
+    found = sentences(board) or error.sentences(analysis)
+    if not found:
+        profiled = profile.spoken(analysis.evidence)
+        found = list(profiled[0]) if profiled else []
+    if not found and analysis.evidence.checks:
+        found = ["The run has conformance checks alone: see Capabilities."]
+    return tuple(found[:_MOST]) or (EMPTY,)
 
 
 def present(board: Leaderboard) -> Table:
@@ -106,13 +111,17 @@ def _order(one: Standing) -> tuple[object, ...]:
     return (one.key.origin != "run", -mean, time, one.key.label)
 
 
+def _share(one: Standing, board: Leaderboard) -> str:
+    """The accuracy with the digits that it bears."""
+    if board.scores is None or one.score is None or math.isnan(one.score.mean):
+        return NO_VALUE
+    return score_text(one.score, min(column.rows.test for column in board.scores.columns))
+
+
 def _accuracy(one: Standing, board: Leaderboard) -> Value:
-    if board.scores is None or one.score is None:
+    if one.score is None or math.isnan(one.score.mean):
         return Value(NO_VALUE)
-    if math.isnan(one.score.mean):
-        return Value(NO_VALUE)
-    rows = min(column.rows.test for column in board.scores.columns)
-    text = score_text(one.score, rows)
+    text = _share(one, board)
     fails = one.beats_shortcut is False and one.key.mechanism != NO_MIXING
     return Value(f"{text} †" if fails else text, "", one.score.mean, one.key in board.front)
 
@@ -201,11 +210,9 @@ def _told_accuracy(board: Leaderboard, asked: Sequence[Standing]) -> str:
     )
     ranked = sorted(scored, key=_order)
     approximate = [one for one in ranked if not one.is_exact] or ranked
-    named = [
-        f"{one.key.name} {_accuracy(one, board).text.removesuffix(' †')} %" for one in approximate
-    ]
+    named = [f"{one.key.name} {_share(one, board)} %" for one in approximate]
     anchors = [
-        f"{name} {_accuracy(one, board).text.removesuffix(' †')} %"
+        f"{name} {_share(one, board)} %"
         for name, mechanism in ((f"exact attention ({EXACT})", EXACT), ("no mixing", NO_MIXING))
         for one in _first(board, mechanism)
     ]

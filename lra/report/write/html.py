@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lra.core.escape import escape_controls
 from lra.report.model import Figure, Report, Row
 from lra.report.plots.style import MARKS, Looks, inline
 
@@ -67,4 +68,10 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_visible,
     )
+
+
+def _visible(value: Any) -> Any:
+    """A text of somebody's own with whatever is invisible in it as an escape; markup as it is."""
+    return escape_controls(value) if type(value) is str else value

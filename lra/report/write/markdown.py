@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from lra.core.escape import escape_controls
 from lra.report.model import Figure, Report, Section, Table, Value
 from lra.report.words import count
 
@@ -74,15 +75,18 @@ def plain_text(table: Table, most: int | None = None) -> str:
     from tabulate import tabulate
 
     aligned = tabulate(
-        [[row.title, *(value.line for value in row.values)] for row in table.rows[:most]],
-        headers=[table.corner, *table.columns],
+        [
+            list(map(escape_controls, (row.title, *(value.line for value in row.values))))
+            for row in table.rows[:most]
+        ],
+        headers=list(map(escape_controls, (table.corner, *table.columns))),
         tablefmt="simple",
         colalign=["left"] + ["right" if table.numeric else "left"] * len(table.columns),
         disable_numparse=True,
     )
     left = len(table.rows) - len(table.rows[:most])
     more = f"\n... and {count(left, 'more row', 'more rows')}" if left else ""
-    heading = f"{table.title}. {table.caption}".strip()
+    heading = escape_controls(f"{table.title}. {table.caption}".strip())
     return f"{heading}\n\n{aligned}{more}"
 
 
@@ -91,7 +95,7 @@ def escape(text: str) -> str:
 
     Underscores inside a word mean nothing in GitHub's Markdown and stay readable, as do most `&`.
     """
-    text = re.sub(r"([\\`*|<>\[\]~$])", r"\\\1", text)
+    text = re.sub(r"([\\`*|<>\[\]~$])", r"\\\1", escape_controls(text))
     text = re.sub(r"&(?=#?\w+;)", r"\\&", text)
     # At its beginning a heading, a list or a rule.
     text = re.sub(r"^(\s*\d*)(?=[#+.)-]+(\s|$))", r"\1\\", text)

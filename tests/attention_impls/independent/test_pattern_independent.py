@@ -23,7 +23,7 @@ WINDOW = [[0, 1], [0, 1, 2], [0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5]
 
 WINDOW_CAUSAL = [[0], [0, 1], [0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 5]]
 BLOCKS = [[0, 1], [0, 1], [2, 3], [2, 3], [4]]
-"""Of two; the last is short."""
+"""Blocks of two; the last is short."""
 
 BLOCKS_CAUSAL = [[0], [0, 1], [2], [2, 3], [4]]
 STRIDED = [

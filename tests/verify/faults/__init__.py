@@ -2,3 +2,7 @@
 
 Every file groups faults of one kind; every class says what is wrong with it.
 """
+
+from verify.faults import claims, future, numbers, padding, pattern, state
+
+__all__ = ["claims", "future", "numbers", "padding", "pattern", "state"]

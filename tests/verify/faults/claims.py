@@ -15,20 +15,20 @@ from verify.faults.dense import Dense, card
 from verify.faults.pattern import RootInverted
 
 
-class RootInvertedInTheOracleToo(RootInverted):
+class RootInvertedInTheOracleToo(RootInverted, law="exact_softmax", stranger=""):
     """The oracle is written from the same misreading."""
 
     def oracle(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         return softmax_oracle(q * q.shape[-1], k, v, context)
 
 
-class ExactNowhere(Dense):
+class ExactNowhere(Dense, law="exact_softmax", stranger=""):
     """Claims a configuration that is exact, and names none."""
 
     card = card(softmax="configured")
 
 
-class ComesNoNearer(Dense):
+class ComesNoNearer(Dense, law="convergence", stranger=""):
     """Its budget is a number that nothing depends on."""
 
     card = card(softmax="in the limit")
@@ -41,39 +41,37 @@ class ComesNoNearer(Dense):
         return 0.9 * super().logits(q, k)
 
 
-class ComesNearAtNoRate(Dense):
+class ComesNearAtNoRate(Dense, law="convergence", stranger=""):
     """Claims to come near in the limit, and declares no law by which."""
 
     card = card(softmax="in the limit")
 
 
-class RotaryIgnored(Dense):
+class RotaryIgnored(Dense, law="rotary", stranger=""):
     """The projection, which the oracle shares, never turns anything."""
 
     def project(self, x: Tensor, context: Context, source: Tensor | None, state: Any) -> Heads:
         return super().project(x, replace(context, position=None), source, state)
 
 
-class BiasIgnored(Dense):
+class BiasIgnored(Dense, law="bias", stranger=""):
     """Neither the fast path nor the oracle adds what positions say."""
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
-        return super().attend(q, k, v, replace(context, position=None), state)
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        return super().read(q, k, v, replace(context, position=None))
 
     def oracle(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         return super().oracle(q, k, v, replace(context, position=None))
 
 
-class RefusesWhatItClaims(Dense):
+class RefusesWhatItClaims(Dense, law="refusal", stranger=""):
     """Its card claims decoding, and there is no state to begin with."""
 
     def init_state(self, *_: Any, **__: Any) -> Any:
         raise UnsupportedError("keeps no state; ask for all at once")
 
 
-class StateTakenInSilence(Dense):
+class StateTakenInSilence(Dense, law="refusal", stranger=""):
     """Is handed a decode state that it does not claim to know, and drops it."""
 
     card = card(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from attention_impls.contract import Context, causal_mask
+from attention_impls.contract import Context, Dims, MechanismConfig, causal_mask
 from attention_impls.dense._cache import remember
 from attention_impls.dense.full import Full
 from lra.core.cards import AttentionCard, Capabilities
@@ -40,20 +41,46 @@ def card(**changes: Any) -> AttentionCard:
     )
 
 
+class Caught(NamedTuple):
+    """By which law a fault is caught, and by which in other people's code; "" where by none."""
+
+    law: str
+    stranger: str
+
+
+FAULTS: dict[type[Dense], Caught] = {}
+"""All that were defined."""
+
+
 class Dense(Full):
     """softmax(q k / sqrt(K)) v, written out; nothing is wrong with it."""
 
     card = card()
 
+    def __init_subclass__(cls, law: str = "", stranger: str | None = None) -> None:
+        """Note a fault for which a law is named; in a stranger it is the same unless another is."""
+        if law:
+            FAULTS[cls] = Caught(law, law if stranger is None else stranger)
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Make what a fault has beside the projections."""
+
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
     ) -> tuple[Tensor, Any]:
-        mask = context.key_mask_BM
         if state is not None:
-            state, k, v, mask = self.remember(state, k, v, mask)
+            state, k, v, mask = self.remember(state, k, v, context.key_mask_BM)
+            context = replace(context, key_mask_BM=mask)
+        return self.read(q, k, v, context), state
+
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         logits = self.logits(q, k) + self.bias(context, q, k)
-        permitted = self.permitted(logits, context.causal, mask)
-        return self.weights(logits, permitted) @ v, state
+        permitted = self.permitted(logits, context.causal, context.key_mask_BM)
+        return self.weights(logits, permitted) @ v
 
     def remember(self, state: Any, k: Tensor, v: Tensor, mask: Tensor | None) -> Any:
         return remember(state, k, v, mask)

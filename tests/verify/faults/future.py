@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,37 +14,35 @@ from lra.core.cards import Capabilities
 from verify.faults.dense import Dense, card
 
 
-class SharedMaximum(Dense):
+class SharedMaximum(Dense, law="causality"):
     """Features are shifted by one maximum over all keys and lifted by 1e-4: a large later key
     drowns the earlier ones (the reference code of the Performer)."""
 
     card = card(softmax="never")
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         phi_q = (q - q.amax(-1, keepdim=True)).exp() + 1e-4
         phi_k = (k - k.amax((-2, -1), keepdim=True)).exp() + 1e-4
         weights = phi_q @ phi_k.mT
         weights = weights * self.permitted(weights, context.causal, context.key_mask_BM)
-        return weights @ v / weights.sum(-1, keepdim=True).clamp(min=1e-12), state
+        return weights @ v / weights.sum(-1, keepdim=True).clamp(min=1e-12)
 
 
-class MeanOfAll(Dense):
+class MeanOfAll(Dense, law="causality"):
     """Logits are divided by the mean length of all keys."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         return super().logits(q, k) / k.norm(dim=-1).mean(-1)[:, :, None, None]
 
 
-class LengthInConstant(Dense):
+class LengthInConstant(Dense, law="causality"):
     """The temperature depends on how long the input is."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         return super().logits(q, k) * math.log(1 + k.shape[-2])
 
 
-class MaximumOfAllUnderflows(Dense):
+class MaximumOfAllUnderflows(Dense, law="causality"):
     """One maximum is taken off each row, of the keys that it may not see too. It cancels, until a
     later key is so large that nothing is left of the earlier ones."""
 
@@ -54,14 +51,14 @@ class MaximumOfAllUnderflows(Dense):
         return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-300)
 
 
-class MaskInPlaceOfCausal(Dense):
+class MaskInPlaceOfCausal(Dense, law="causality"):
     """There is one argument for a mask: padding takes the place of the causal one."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
         return super().permitted(logits, causal and mask is None, mask)
 
 
-class LooksAheadByOne(Dense):
+class LooksAheadByOne(Dense, law="causality"):
     """The causal mask is drawn one diagonal too far."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
@@ -71,14 +68,7 @@ class LooksAheadByOne(Dense):
         return permitted & too_far if causal else permitted
 
 
-class CausalIgnored(Dense):
-    """The flag is accepted and never read."""
-
-    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
-        return super().permitted(logits, False, mask)
-
-
-class LeaksInTraining(Dense):
+class LeaksInTraining(Dense, law="causality"):
     """Neither the flag nor the mask is read in training."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
@@ -87,17 +77,15 @@ class LeaksInTraining(Dense):
         return super().permitted(logits, causal, mask)
 
 
-class ValuesFromTheFuture(Dense):
+class ValuesFromTheFuture(Dense, law="values_causality"):
     """A hundredth of the mean of all values is in every output."""
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
-        out, state = super().attend(q, k, v, context, state)
-        return out + v.mean(2, keepdim=True) / 100, state
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        out = super().read(q, k, v, context)
+        return out + v.mean(2, keepdim=True) / 100
 
 
-class AlignedAtTheStart(Dense):
+class AlignedAtTheStart(Dense, law="cross", stranger=""):
     """With fewer queries than keys, the causal mask starts at the first key, not the last."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
@@ -106,7 +94,7 @@ class AlignedAtTheStart(Dense):
         return permitted & from_the_start if causal else permitted
 
 
-class AlignedAtTheStartInTheOracleToo(AlignedAtTheStart):
+class AlignedAtTheStartInTheOracleToo(AlignedAtTheStart, law="cross", stranger=""):
     """The oracle is written from the same misreading."""
 
     card = card(
@@ -122,7 +110,7 @@ class AlignedAtTheStartInTheOracleToo(AlignedAtTheStart):
         return softmax_oracle(q, k, v, rows, pattern)
 
 
-class OffsetNeverNegative(Dense):
+class OffsetNeverNegative(Dense, law="cross", stranger=""):
     """With more queries than keys, the first ones read keys where they stand before them all."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
@@ -132,7 +120,7 @@ class OffsetNeverNegative(Dense):
         return permitted & behind if causal else permitted
 
 
-class FutureChoosesThePast(Dense):
+class FutureChoosesThePast(Dense, law="causality"):
     """Keeps the eight keys of the largest norm: later ones push earlier ones out."""
 
     card = card(softmax="never")

@@ -8,28 +8,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attention_impls.contract import Context, Dims, Heads, MechanismConfig
+from attention_impls.contract import Context, Heads
 from verify.faults.dense import Dense, card
 
 
-class HalfAccumulator(Dense):
+class HalfAccumulator(Dense, law="precision", stranger=""):
     """A running sum is kept in the inputs' own precision."""
 
     card = card(softmax="never")
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         weights = super().weights(
             self.logits(q, k), self.permitted(q @ k.mT, context.causal, context.key_mask_BM)
         )
         out = torch.zeros_like(q @ k.mT @ v)
         for j in range(k.shape[2]):
             out = out + weights[..., j : j + 1] * v[:, :, j : j + 1]
-        return out, state
+        return out
 
 
-class AnglesRounded(Dense):
+class AnglesRounded(Dense, law="precision", stranger=""):
     """Angles of positions are a matrix product in float32, which autocast takes back."""
 
     card = card(softmax="never")
@@ -44,7 +42,7 @@ class AnglesRounded(Dense):
         return torch.cat([angles.cos(), angles.sin()], dim=-1)
 
 
-class NoMaximum(Dense):
+class NoMaximum(Dense, law="extremes"):
     """Exponentials are taken without subtracting the largest logit."""
 
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
@@ -52,17 +50,7 @@ class NoMaximum(Dense):
         return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
-class PowersOverflow(Dense):
-    """Weights are the tenth powers of logits, summed as they are."""
-
-    card = card(softmax="never")
-
-    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
-        powers = (1 + logits) ** 10 * permitted
-        return powers / powers.sum(-1, keepdim=True).clamp(min=1e-30)
-
-
-class SoftplusByHand(Dense):
+class SoftplusByHand(Dense, law="extremes"):
     """Overflow is left out by a `where`, whose other side still has a gradient: zero times
     infinity."""
 
@@ -73,7 +61,7 @@ class SoftplusByHand(Dense):
         return torch.where(logits > 20, logits, logits.exp().log1p())
 
 
-class BoundedOnAverage(NoMaximum):
+class BoundedOnAverage(NoMaximum, law="extremes"):
     """Keys are divided by their mean length and then taken to be bounded: one that is longer than
     all others overflows."""
 
@@ -84,7 +72,7 @@ class BoundedOnAverage(NoMaximum):
         return 10 * F.normalize(q, dim=-1) @ (k / mean).mT
 
 
-class GateByHand(Dense):
+class GateByHand(Dense, law="extremes", stranger=""):
     """A gate on what each position reads, from a tensor of its own (which a core has not), is
     exp(x) / (1 + exp(x))."""
 
@@ -108,7 +96,7 @@ class GateByHand(Dense):
         return out if gates is None else out * gates.exp() / (1 + gates.exp()), state
 
 
-class LogarithmOfTheLength(Dense):
+class LogarithmOfTheLength(Dense, law="output"):
     """Logits are divided by the logarithm of the length, which is zero at one position."""
 
     card = card(softmax="never")
@@ -117,18 +105,16 @@ class LogarithmOfTheLength(Dense):
         return super().logits(q, k) / torch.tensor(float(k.shape[2])).log()
 
 
-class ContiguousTakenForGranted(Dense):
+class ContiguousTakenForGranted(Dense, law="strides"):
     """Reads the values through strides that a contiguous tensor would have."""
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         _, h, m, w = v.shape
         v = v.as_strided(v.shape, (h * m * w, m * w, w, 1)) if v.numel() else v
-        return super().attend(q, k, v, context, state)
+        return super().read(q, k, v, context)
 
 
-class ContiguousInputTakenForGranted(Dense):
+class ContiguousInputTakenForGranted(Dense, law="strides", stranger=""):
     """Reads the layer's input through strides that a contiguous tensor would have."""
 
     def project(self, x: Tensor, context: Context, source: Tensor | None, state: Any) -> Heads:
@@ -137,16 +123,14 @@ class ContiguousInputTakenForGranted(Dense):
         return super().project(x, context, source, state)
 
 
-class GradientStopped(Dense):
+class GradientStopped(Dense, law="gradcheck"):
     """Keys are detached, as around a random projection or a hash that needs it."""
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
-        return super().attend(q, k.detach(), v, context, state)
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        return super().read(q, k.detach(), v, context)
 
 
-class NormaliserDetached(Dense):
+class NormaliserDetached(Dense, law="oracle", stranger="gradcheck"):
     """The sum that weights are divided by is taken for a constant: right outputs, wrong
     gradients."""
 
@@ -156,34 +140,31 @@ class NormaliserDetached(Dense):
         return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-30).detach()
 
 
-class UnusedParameter(Dense):
+class UnusedParameter(Dense, law="gradient_flow"):
     """Has a projection that nothing passes through."""
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
-        self.gate = nn.Linear(dims.width, dims.width)
+    def prepare(self) -> None:
+        self.gate = nn.Linear(self.dims.width, self.dims.width)
 
 
-class QuadraticBehindLinear(Dense):
+class QuadraticBehindLinear(Dense, law="memory_growth", stranger=""):
     """Claims linear memory and writes all pairs."""
 
     card = card(memory="O(n d)")
 
 
-class QuadraticWhenPadded(Dense):
+class QuadraticWhenPadded(Dense, law="memory_growth", stranger=""):
     """Fused and linear in memory where nothing is padded; all pairs are written out otherwise."""
 
     card = card(memory="O(n d)")
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
-        if context.key_mask_BM is None and context.position is None and state is None:
-            return F.scaled_dot_product_attention(q, k, v, is_causal=context.causal), None
-        return super().attend(q, k, v, context, state)
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        if context == Context(context.causal) and q.shape[2] == k.shape[2]:
+            return F.scaled_dot_product_attention(q, k, v, is_causal=context.causal)
+        return super().read(q, k, v, context)
 
 
-class WeightsOfMoreThanOne(Dense):
+class WeightsOfMoreThanOne(Dense, law="constant_values", stranger=""):
     """Weights sum to 1.01."""
 
     card = card(softmax="never")
@@ -192,23 +173,13 @@ class WeightsOfMoreThanOne(Dense):
         return 1.01 * super().weights(logits, permitted)
 
 
-class RisesAboveItsValues(WeightsOfMoreThanOne):
+class RisesAboveItsValues(WeightsOfMoreThanOne, law="convexity", stranger=""):
     """It is not linear in the values, so that nothing else shows what its weights sum to."""
 
     card = card(softmax="never", linear=False)
 
 
-class NegativeWeights(Dense):
-    """Weights sum to one, and the small ones are below zero."""
-
-    card = card(softmax="never")
-
-    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
-        evenly = permitted / permitted.sum(-1, keepdim=True).clamp(min=1)
-        return 1.1 * super().weights(logits, permitted) - 0.1 * evenly
-
-
-class SinkSubtracted(Dense):
+class SinkSubtracted(Dense, law="convexity", stranger=""):
     """A little more than its share is taken off the first key (an attention sink): a weight below
     zero, which outputs over several keys do not show."""
 
@@ -222,12 +193,10 @@ class SinkSubtracted(Dense):
         return torch.where(several, torch.cat([first, others], dim=-1), weights)
 
 
-class ValuesSquashed(Dense):
+class ValuesSquashed(Dense, law="linearity", stranger=""):
     """Values pass a tanh that the card does not know of."""
 
     card = card(softmax="never", weights="free")
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
-        return super().attend(q, k, v.tanh(), context, state)
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        return super().read(q, k, v.tanh(), context)

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attention_impls.contract import Context, Dims, MechanismConfig, Out, zero_padding
+from attention_impls.contract import Context, Out, zero_padding
 from verify.faults.dense import Dense, card
 
 
-class PaddingInTheSum(Dense):
+class PaddingInTheSum(Dense, law="padding_count", stranger="causality"):
     """Padded keys are left out of the numerator and counted in the denominator."""
 
     card = card(weights="free", softmax="never")
@@ -22,43 +22,32 @@ class PaddingInTheSum(Dense):
         return exponentials * permitted / exponentials.sum(-1, keepdim=True)
 
 
-class FiniteFill(Dense):
+class FiniteFill(Dense, law="empty_rows"):
     """Masked logits are set to -10000, so that a row of nothing else attends to all of it."""
 
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
         return logits.masked_fill(~permitted, -1e4).softmax(-1)
 
 
-class MeanOnEmptyRows(Dense):
-    """A row with nothing to attend to gets the mean of all values."""
-
-    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
-        some = permitted.any(-1, keepdim=True)
-        return super().weights(logits * some, permitted | ~some)
-
-
-class VectorOnEmptyRows(Dense):
+class VectorOnEmptyRows(Dense, law="empty_rows"):
     """A row with nothing to attend to gets a learned vector."""
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
-        self.nothing = nn.Parameter(torch.ones(dims.head_width))
+    def prepare(self) -> None:
+        self.nothing = nn.Parameter(torch.ones(self.dims.head_width))
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
-        out, state = super().attend(q, k, v, context, state)
-        return torch.where((out == 0).all(-1, keepdim=True), self.nothing, out), state
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        out = super().read(q, k, v, context)
+        return torch.where((out == 0).all(-1, keepdim=True), self.nothing, out)
 
 
-class NotANumberOnEmptyRows(Dense):
+class NotANumberOnEmptyRows(Dense, law="empty_rows"):
     """A row with nothing to attend to is a softmax over minus infinity alone."""
 
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
         return logits.masked_fill(~permitted, -torch.inf).softmax(-1)
 
 
-class EmptySourceNotANumber(Dense):
+class EmptySourceNotANumber(Dense, law="empty_rows"):
     """Another sequence that is padding alone is not thought of; the own one is."""
 
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
@@ -67,33 +56,29 @@ class EmptySourceNotANumber(Dense):
         return logits.masked_fill(~permitted, -torch.inf).softmax(-1)
 
 
-class ReadsItselfWhereNothingIs(Dense):
+class ReadsItselfWhereNothingIs(Dense, law="nothing", stranger=""):
     """Without a source the queries are handed back."""
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
-        return (q, state) if not k.shape[2] else super().attend(q, k, v, context, state)
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        return super().read(q, k, v, context) if k.shape[2] else q
 
 
-class MaskIgnored(Dense):
+class MaskIgnored(Dense, law="padding_content"):
     """The mask is accepted and never read."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
         return super().permitted(logits, causal, None)
 
 
-class QueriesTakenForKeys(Dense):
+class QueriesTakenForKeys(Dense, law="oracle", stranger="cross"):
     """Rows are zeroed by the mask of the keys, wherever there are as many of both."""
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
-        out, state = super().attend(q, k, v, context, state)
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        out = super().read(q, k, v, context)
         mask = context.key_mask_BM
         if mask is not None and mask.shape[1] == q.shape[2]:
             out = out * mask[:, None, :, None]
-        return out, state
+        return out
 
 
 class _Skip(Dense):
@@ -110,21 +95,21 @@ class _Skip(Dense):
         return out._replace(y_BND=out.y_BND + zero_padding(past, mask))
 
 
-class MeanOfPadding(_Skip):
+class MeanOfPadding(_Skip, law="empty_rows", stranger=""):
     """A mean over the inputs counts those that are padding."""
 
     def past(self, x: Tensor, mask: Tensor | None) -> Tensor:
         return x.mean(1, keepdim=True)
 
 
-class ZeroedByMultiplication(_Skip):
+class ZeroedByMultiplication(_Skip, law="padding_content", stranger=""):
     """Padding is multiplied by zero, which leaves what is not a number."""
 
     def past(self, x: Tensor, mask: Tensor | None) -> Tensor:
         return (x if mask is None else x * mask.unsqueeze(-1)).mean(1, keepdim=True)
 
 
-class ShiftsPadding(Dense):
+class ShiftsPadding(Dense, law="padding_content", stranger=""):
     """A shift is added at the very end, to padding too."""
 
     card = card(softmax="never")
@@ -134,18 +119,16 @@ class ShiftsPadding(Dense):
         return out._replace(y_BND=out.y_BND + 0.1)
 
 
-class SortedByMultiplication(Dense):
+class SortedByMultiplication(Dense, law="batch"):
     """Examples are put into another order and back by matrices of ones and zeros."""
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
-        out, state = super().attend(q, k, v, context, state)
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        out = super().read(q, k, v, context)
         order = torch.eye(len(out), dtype=out.dtype).flip(0)
-        return torch.einsum("ab,bc,chnv->ahnv", order.mT, order, out), state
+        return torch.einsum("ab,bc,chnv->ahnv", order.mT, order, out)
 
 
-class BatchNormaliser(Dense):
+class BatchNormaliser(Dense, law="batch"):
     """Logits are divided by the largest of the whole batch."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
@@ -153,7 +136,7 @@ class BatchNormaliser(Dense):
         return logits / (1e-6 + logits.abs().amax()) if logits.numel() else logits
 
 
-class BatchMinimumPruning(Dense):
+class BatchMinimumPruning(Dense, law="batch"):
     """All examples keep as many keys as the one with the fewest real ones."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
@@ -164,12 +147,10 @@ class BatchMinimumPruning(Dense):
         return permitted & (mask.cumsum(-1) <= fewest)[:, None, None, :]
 
 
-class RaggedTruncated(Dense):
+class RaggedTruncated(Dense, law="oracle", stranger="causality"):
     """Works in blocks of 16 and forgets what is left over."""
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
-        out, state = super().attend(q, k, v, context, state)
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        out = super().read(q, k, v, context)
         whole = q.shape[2] // 16 * 16
-        return torch.cat([out[:, :, :whole], torch.zeros_like(out[:, :, whole:])], dim=2), state
+        return torch.cat([out[:, :, :whole], torch.zeros_like(out[:, :, whole:])], dim=2)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attention_impls._oracle import softmax_oracle
-from attention_impls.contract import Context, Dims, Heads, MechanismConfig, split_heads
+from attention_impls.contract import Context, Heads, split_heads
 from lra.core.cards import Capabilities
 from verify.faults.dense import Dense, card
 
@@ -28,7 +28,7 @@ class _Window(Dense):
         return softmax_oracle(q, k, v, context, self.support(q.shape[2], k.shape[2], context))
 
 
-class OffByOneWindow(_Window):
+class OffByOneWindow(_Window, law="support", stranger=""):
     """The window is one key wider than it says."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
@@ -36,7 +36,7 @@ class OffByOneWindow(_Window):
         return super().permitted(logits, causal, mask) & band
 
 
-class WindowThatWraps(_Window):
+class WindowThatWraps(_Window, law="support", stranger="causality"):
     """The first queries read the end of the sequence (a roll without a mask)."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
@@ -45,7 +45,7 @@ class WindowThatWraps(_Window):
         return super().permitted(logits, False, mask) & (back <= 3)
 
 
-class OracleShowsMore(_Window):
+class OracleShowsMore(_Window, law="support", stranger=""):
     """The oracle's output is right, and the weights it shows are those before the window."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
@@ -56,7 +56,7 @@ class OracleShowsMore(_Window):
         return out, softmax_oracle(q, k, v, context)[1]
 
 
-class OracleIsTheFastPath(Dense):
+class OracleIsTheFastPath(Dense, law="oracle", stranger=""):
     """The oracle's output is what it is to be compared with."""
 
     def oracle(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> tuple[Tensor, Tensor]:
@@ -64,7 +64,7 @@ class OracleIsTheFastPath(Dense):
         return self.attend(q, k, v, context)[0].to(out.dtype), weights
 
 
-class OracleIsTheFastPathOfItsClass(Dense):
+class OracleIsTheFastPathOfItsClass(Dense, law="oracle", stranger=""):
     """The same, asked for in another way."""
 
     def oracle(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> tuple[Tensor, Tensor]:
@@ -72,7 +72,7 @@ class OracleIsTheFastPathOfItsClass(Dense):
         return super().attend(q, k, v, context)[0].to(out.dtype), weights
 
 
-class KeysTwice(Dense):
+class KeysTwice(Dense, law="oracle", stranger=""):
     """The first key stands in every row's softmax twice, as global and as neighbour."""
 
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
@@ -80,21 +80,20 @@ class KeysTwice(Dense):
         return super().weights(logits, permitted)
 
 
-class RootInverted(Dense):
+class RootInverted(Dense, law="oracle", stranger=""):
     """Logits are multiplied by sqrt(K) where they should be divided."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         return q @ k.mT * math.sqrt(q.shape[-1])
 
 
-class WrongGroupOrder(Dense):
+class WrongGroupOrder(Dense, law="oracle", stranger=""):
     """Two heads share each key head, and the sharing is tiled: heads 0 and 2, not 0 and 1."""
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
-        self.groups = math.gcd(2, dims.heads)
-        width = self.groups * dims.head_width
-        self.key, self.value = nn.Linear(dims.width, width), nn.Linear(dims.width, width)
+    def prepare(self) -> None:
+        self.groups = math.gcd(2, self.dims.heads)
+        width = self.groups * self.dims.head_width
+        self.key, self.value = nn.Linear(self.dims.width, width), nn.Linear(self.dims.width, width)
 
     def project(self, x: Tensor, context: Context, source: Tensor | None, state: Any) -> Heads:
         read = x if source is None else source
@@ -107,11 +106,9 @@ class WrongGroupOrder(Dense):
         )
     )
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         share = q.shape[1] // k.shape[1]
-        return super().attend(q, k.repeat(1, share, 1, 1), v.repeat(1, share, 1, 1), context)
+        return super().read(q, k.repeat(1, share, 1, 1), v.repeat(1, share, 1, 1), context)
 
     def oracle(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         share = q.shape[1] // k.shape[1]
@@ -119,12 +116,10 @@ class WrongGroupOrder(Dense):
         return softmax_oracle(q, k, v, context)
 
 
-class MaskForgottenInCross(Dense):
+class MaskForgottenInCross(Dense, law="padding_content"):
     """Another sequence's padding is read: only the own one's mask is looked at."""
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
-    ) -> tuple[Tensor, Any]:
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         if q.shape[2] != k.shape[2]:
             context = Context(context.causal, position=context.position)
-        return super().attend(q, k, v, context, state)
+        return super().read(q, k, v, context)

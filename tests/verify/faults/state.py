@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from attention_impls.contract import Context, Dims, MechanismConfig, seen
@@ -24,56 +23,48 @@ class _Turned(Dense):
 
     card = card(softmax="never", capabilities=PLAIN)
 
+    def prepare(self) -> None:
+        width, self.generator = self.dims.head_width, torch.Generator().manual_seed(self.seed)
+        self.register_buffer("drawn", torch.randn(width, width, generator=self.generator))
+
     def matrix(self) -> Tensor:
-        raise NotImplementedError
+        return self.drawn
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         return super().logits(q @ self.matrix().to(q), k @ self.matrix().to(k))
 
 
-class DrawnAtEachCall(_Turned):
+class DrawnAtEachCall(_Turned, law="determinism"):
     """The matrix is drawn again at every call."""
 
     def matrix(self) -> Tensor:
         return torch.randn(self.dims.head_width, self.dims.head_width)
 
 
-class DrawsMissing(_Turned):
+class DrawsMissing(_Turned, law="state_dict"):
     """The matrix is an attribute, not a buffer: the state dict does not have it."""
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
-        generator = torch.Generator().manual_seed(self.seed)
-        self.drawn = torch.randn(dims.head_width, dims.head_width, generator=generator)
-
-    def matrix(self) -> Tensor:
-        return self.drawn
+    def prepare(self) -> None:
+        super().prepare()
+        drawn = self.drawn
+        del self.drawn
+        self.drawn = drawn
 
 
-class SizeDrawn(_Turned):
+class SizeDrawn(_Turned, law="state_dict"):
     """How many numbers it draws is drawn too: one layer's state dict does not fit another."""
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
+    def prepare(self) -> None:
         generator = torch.Generator().manual_seed(self.seed)
         features = int(torch.randint(1, 1000, (), generator=generator))
-        drawn = torch.randn(dims.head_width, features, generator=generator)
+        drawn = torch.randn(self.dims.head_width, features, generator=generator)
         self.register_buffer("drawn", drawn)
 
-    def matrix(self) -> Tensor:
-        return self.drawn
 
-
-class DrawnInTheForwardPass(_Turned):
+class DrawnInTheForwardPass(_Turned, law="draws"):
     """A buffer is drawn afresh in every training pass, where a recomputed one sees another."""
 
     card = card(softmax="never", capabilities=STOCHASTIC)
-
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
-        self.generator = torch.Generator().manual_seed(self.seed)
-        width = dims.head_width
-        self.register_buffer("drawn", torch.randn(width, width, generator=self.generator))
 
     def matrix(self) -> Tensor:
         if self.training:
@@ -81,7 +72,7 @@ class DrawnInTheForwardPass(_Turned):
         return self.drawn
 
 
-class SeedsEverything(Dense):
+class SeedsEverything(Dense, law="determinism"):
     """Sets the global seed to choose its pattern, as BigBird's reference code does."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
@@ -90,7 +81,7 @@ class SeedsEverything(Dense):
         return super().logits(q, k)
 
 
-class SeedIgnored(Dense):
+class SeedIgnored(Dense, law="determinism"):
     """Every layer is constructed under one global seed, and leaves it behind."""
 
     def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
@@ -98,43 +89,39 @@ class SeedIgnored(Dense):
         super().__init__(dims, config, **rest)
 
 
-class SeedLeftBehind(Dense):
+class SeedLeftBehind(Dense, law="determinism"):
     """Chooses its blocks under a numpy seed that others go on from."""
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
+    def prepare(self) -> None:
         np.random.seed(0)
         self.register_buffer("blocks", torch.from_numpy(np.random.permutation(8)))
 
 
-class EveryLayerAlike(Dense):
+class EveryLayerAlike(Dense, law="determinism"):
     """Its first projection is drawn under a seed of its own, so that runs can be repeated, and the
     global one put back: all layers of a model begin alike."""
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
+    def prepare(self) -> None:
         with torch.random.fork_rng():
             torch.manual_seed(7)
             torch.nn.init.xavier_uniform_(self.query.weight)
 
 
-class FixedGenerator(Dense):
+class FixedGenerator(Dense, law="determinism", stranger=""):
     """Its first projection is drawn from a generator that is always seeded with 0."""
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
+    def prepare(self) -> None:
         generator = torch.Generator().manual_seed(0)
         torch.nn.init.xavier_uniform_(self.query.weight, generator=generator)
 
 
-class AveragesInEvaluation(Dense):
+class AveragesInEvaluation(Dense, law="determinism"):
     """A running mean of the keys goes on running in evaluation."""
 
     card = card(softmax="never")
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
-        self.register_buffer("mean", torch.zeros(dims.head_width))
+    def prepare(self) -> None:
+        self.register_buffer("mean", torch.zeros(self.dims.head_width))
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         centred = k - self.mean.to(k)
@@ -143,65 +130,40 @@ class AveragesInEvaluation(Dense):
         return super().logits(q, centred.relu())
 
 
-class TurnsCountedInTheClass(Dense):
+class TurnsCountedInTheClass(Dense, law="determinism"):
     """Every other layer has another temperature; which one is counted in the class, not told by
     `layer_index`."""
 
     card = card(softmax="never")
     turns = itertools.count()
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
+    def prepare(self) -> None:
         self.turn = next(self.turns) % 2
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         return super().logits(q, k) * (1 + self.turn)
 
 
-class DropsInEvaluation(Dense):
-    """Dropout is a function, and is not told whether this is training."""
-
-    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
-        return F.dropout(super().weights(logits, permitted), self.dims.dropout)
-
-
-class StochasticInSilence(_Turned):
+class StochasticInSilence(_Turned, law="draws", stranger=""):
     """Holds a draw of its seed, and its card does not say so."""
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
-        generator = torch.Generator().manual_seed(self.seed)
-        drawn = torch.randn(dims.head_width, dims.head_width, generator=generator)
-        self.register_buffer("drawn", drawn)
 
-    def matrix(self) -> Tensor:
-        return self.drawn
-
-
-class StochasticInName(Dense):
+class StochasticInName(Dense, law="draws", stranger=""):
     """Its card says that it holds draws of its seed; none is left in the code."""
 
     card = card(softmax="never", capabilities=STOCHASTIC)
 
 
-class RedrawnFromTheGlobalGenerator(_Turned):
+class RedrawnFromTheGlobalGenerator(_Turned, law="draws", stranger=""):
     """The matrix is drawn afresh after a step as it should be, but not by the layer's own seed."""
 
     card = card(softmax="never", capabilities=STOCHASTIC)
-
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
-        width, generator = dims.head_width, torch.Generator().manual_seed(self.seed)
-        self.register_buffer("drawn", torch.randn(width, width, generator=generator))
-
-    def matrix(self) -> Tensor:
-        return self.drawn
 
     def after_step(self, step: int) -> None:
         self.drawn = torch.randn_like(self.drawn)
 
 
-class RedrawnBehindTheGlobalGenerator(RedrawnFromTheGlobalGenerator):
+class RedrawnBehindTheGlobalGenerator(RedrawnFromTheGlobalGenerator, law="draws", stranger=""):
     """The same, and the generator is put back, as if nothing had been drawn."""
 
     def after_step(self, step: int) -> None:
@@ -209,14 +171,13 @@ class RedrawnBehindTheGlobalGenerator(RedrawnFromTheGlobalGenerator):
             super().after_step(step)
 
 
-class WritesItsParameters(Dense):
+class WritesItsParameters(Dense, law="draws"):
     """A parameter is clamped in the training pass, not after the step."""
 
     card = card(softmax="never")
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
-        self.gain = torch.nn.Parameter(torch.ones(dims.heads, 1, 1))
+    def prepare(self) -> None:
+        self.gain = torch.nn.Parameter(torch.ones(self.dims.heads, 1, 1))
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         if self.training:
@@ -224,7 +185,7 @@ class WritesItsParameters(Dense):
         return super().logits(q, k) * self.gain
 
 
-class NoiseInTraining(Dense):
+class NoiseInTraining(Dense, law="training", stranger=""):
     """Logits are jittered in training, from whatever generator is at hand."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
@@ -232,7 +193,7 @@ class NoiseInTraining(Dense):
         return logits + 0.01 * torch.randn_like(logits) if self.training else logits
 
 
-class CapacityInTraining(Dense):
+class CapacityInTraining(Dense, law="training", stranger=""):
     """In training only so many keys find room: the later ones are left out."""
 
     card = card(softmax="never")
@@ -242,7 +203,7 @@ class CapacityInTraining(Dense):
         return permitted & (permitted.cumsum(-1) <= 5) if self.training else permitted
 
 
-class NoiseFromElsewhere(Dense):
+class NoiseFromElsewhere(Dense, law="training", stranger=""):
     """Jitter that can be turned off, drawn from numpy: torch's seed does not repeat it."""
 
     class Config(MechanismConfig, frozen=True):
@@ -257,7 +218,7 @@ class NoiseFromElsewhere(Dense):
         return logits + 0.01 * torch.from_numpy(np.random.standard_normal(logits.shape))
 
 
-class DecodesOffByOne(Dense):
+class DecodesOffByOne(Dense, law="decode", stranger=""):
     """The newest key is not read in decoding, only remembered."""
 
     def attend(
@@ -271,7 +232,7 @@ class DecodesOffByOne(Dense):
         return out, state
 
 
-class PaddedPromptForgotten(Dense):
+class PaddedPromptForgotten(Dense, law="decode", stranger=""):
     """The mask of a prompt is used for the prompt; later steps come without one and read it all."""
 
     def remember(self, state: Any, k: Tensor, v: Tensor, mask: Tensor | None) -> Any:
@@ -279,7 +240,7 @@ class PaddedPromptForgotten(Dense):
         return state, k, v, None if mask is None else remembered
 
 
-class CacheDropsTheOldest(Dense):
+class CacheDropsTheOldest(Dense, law="decode", stranger=""):
     """A full cache makes room in silence."""
 
     def remember(self, state: Any, k: Tensor, v: Tensor, mask: Tensor | None) -> Any:
@@ -293,7 +254,7 @@ class CacheDropsTheOldest(Dense):
         return super().remember(state, k, v, mask)
 
 
-class PieceAlignedAtTheStart(Dense):
+class PieceAlignedAtTheStart(Dense, law="decode", stranger=""):
     """Steps are masked rightly; a piece of several positions as if none came before it."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
@@ -302,7 +263,7 @@ class PieceAlignedAtTheStart(Dense):
         return permitted & torch.ones_like(permitted).tril() if several else permitted
 
 
-class CountsOneForAll(Dense):
+class CountsOneForAll(Dense, law="decode", stranger=""):
     """The state counts its positions once, not for each example."""
 
     def remember(self, state: Any, k: Tensor, v: Tensor, mask: Tensor | None) -> Any:
@@ -310,7 +271,7 @@ class CountsOneForAll(Dense):
         return state._replace(seen_B=state.seen_B[:1]), *rest
 
 
-class TableThatWraps(Dense):
+class TableThatWraps(Dense, law="length_limit", stranger=""):
     """Has a table of positions and reads it modulo its length, in silence."""
 
     card = card(
@@ -320,9 +281,8 @@ class TableThatWraps(Dense):
         ),
     )
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
-        self.table = torch.nn.Parameter(torch.randn(dims.max_length))
+    def prepare(self) -> None:
+        self.table = torch.nn.Parameter(torch.randn(self.dims.max_length))
 
     def _refuse(self, x: Tensor, context: Context, source: Tensor | None, state: Any) -> None:
         """Nothing is refused."""

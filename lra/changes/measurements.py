@@ -1,0 +1,211 @@
+"""Measurements: one metric of one cell in one store, by replicate or seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from lra.core.records import FAILED, Status
+from lra.report.load.select import Evidence
+from lra.report.load.versions import measuring
+from lra.verdict.change import (
+    ACCURACY_MARGIN,
+    BITS_MARGIN,
+    COUNT_MARGIN,
+    TIME_MARGIN,
+    Change,
+    compare_accuracies,
+    compare_bits,
+    compare_counts,
+    compare_times,
+)
+
+Key = tuple[Any, ...]
+ASKED = (
+    "kind", "scale", "rules", "track", "task", "order", "length", "mode", "level", "direction",
+    "batch", "heads", "head_width", "dtype", "execution", "input_scale", "device", "metric",
+)  # fmt: skip
+"""Columns of what both sides must have been asked to be one cell."""
+CONDITIONS = {
+    "variant": "another configuration",
+    "machine": "another machine",
+    "threads": "another number of threads",
+    "source": "another source of data",
+    "data": "other data",
+    "protocol": "another protocol of training",
+    "model": "another model",
+    "torch": "another version of torch",
+    "measuring": "measured by another version of the code",
+}
+"""Columns that must be the same besides for two figures to be compared, and words where not."""
+POOLED = {"quality": ("machine", "threads", "torch"), "error": ("machine", "threads")}
+"""Conditions, by kind of cell, that change nothing but rounding."""
+
+
+class Quantity(msgspec.Struct, frozen=True):
+    """A metric that is compared."""
+
+    name: str
+    judge: Callable[[Mapping[int, float], Mapping[int, float]], Change | None]
+    worse: str
+    better: str
+    margin: float
+    """Share, or difference of accuracies, that is too small to matter."""
+    controlled: bool = False
+    """Whether it is a time, which is taken over the control of its process: a slow spell of the
+    machine changes both."""
+    by_seed: bool = False
+    """Whether it is of trainings, of which seeds are paired."""
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is an accuracy: a share of 1, of which more is better."""
+        return self.judge is compare_accuracies
+
+    def scaled(self, value: float) -> float:
+        """Return a figure on the scale of its steps: the logarithm of what is no share."""
+        # A count of nothing, as of the state of what has none, is taken as one.
+        least = 1.0 if self.judge is compare_counts else 0.0
+        return value if self.is_share else math.log(max(value, least))
+
+
+def _time(name: str) -> Quantity:
+    return Quantity(name, compare_times, "slower", "faster", TIME_MARGIN, controlled=True)
+
+
+def _count(name: str, worse: str = "larger", better: str = "smaller") -> Quantity:
+    return Quantity(name, compare_counts, worse, better, COUNT_MARGIN)
+
+
+QUANTITIES: dict[str, Quantity] = {
+    "latency": _time("time"),
+    "prefill": _time("prefill"),
+    "peak_tensor_bytes": _count("bytes of tensors"),
+    "peak_allocated_bytes": _count("allocated bytes"),
+    "state_bytes": _count("state"),
+    "operations": _count("operations", "more", "fewer"),
+    "test_accuracy": Quantity(
+        "accuracy", compare_accuracies, "less accurate", "more accurate", ACCURACY_MARGIN,
+        by_seed=True,
+    ),
+    "bits_per_byte": Quantity(
+        "bits per byte", compare_bits, "worse", "better", BITS_MARGIN, by_seed=True
+    ),
+    "output_error": Quantity("error", compare_times, "further off", "nearer", TIME_MARGIN),
+}  # fmt: skip
+"""By metric. Resident size is left out: it is not the same twice."""
+
+
+class Ending(NamedTuple):
+    """How a replicate or seed without a figure ended, and why it has none where it is ok."""
+
+    status: Status
+    failure: str
+    reason: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether it failed, or was skipped as a shorter length failed."""
+        pruned = self.status == "skipped" and self.failure == "Pruned"
+        return pruned or self.status in FAILED
+
+
+class Measurement(msgspec.Struct, frozen=True):
+    """One metric of one cell under the same conditions."""
+
+    row: Any
+    """Its first row of the frame, with the column `measuring`; None where nothing applies, and for
+    conditions of no account."""
+    values: dict[int, float]
+    """Figures by replicate or seed, without those of a busy machine."""
+    controlled: dict[int, float]
+    """The same over the control, of those that have one."""
+    endings: dict[int, Ending]
+    busy: frozenset[str]
+    """Ids of records whose figure was left out, as the machine was busy."""
+
+    def key(self, names: Iterable[str]) -> Key:
+        """Return the values of some columns."""
+        return tuple(getattr(self.row, name) for name in names)
+
+    @property
+    def quantity(self) -> Quantity:
+        """The metric as it is compared."""
+        return QUANTITIES[self.row.metric]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a figure or an ending that is not ok."""
+        return bool(self.values) or any(one.status != "ok" for one in self.endings.values())
+
+    @property
+    def is_unsupported(self) -> bool:
+        """Whether the mechanism declares that it cannot do it."""
+        return {one.status for one in self.endings.values()} == {"unsupported"} and not self.values
+
+    @property
+    def failures(self) -> dict[int, Ending]:
+        """Endings of what failed, by replicate or seed."""
+        return {number: one for number, one in self.endings.items() if one.failed}
+
+    @property
+    def place(self) -> Key:
+        """Key to sort cells by."""
+        return self.key(("kind", "scale", "task", "level", "mode", "length"))
+
+
+def measurements(
+    evidence: Evidence, pooled: Mapping[str, tuple[str, ...]] = POOLED
+) -> list[Measurement]:
+    """Return what a store has measured of the quantities that are compared, sorted by cell."""
+    own = _prepared(evidence)
+    for kind, names in pooled.items():
+        own.loc[own["kind"] == kind, list(names)] = None
+    groups: dict[Key, list[Any]] = {}
+    for row in own.itertuples(index=False):
+        groups.setdefault(tuple(getattr(row, n) for n in (*ASKED, *CONDITIONS)), []).append(row)
+    found = [_measurement(rows) for rows in groups.values()]
+    return sorted(
+        found,
+        key=lambda one: (one.place, one.row.label, repr(one.key(ASKED)), repr(one.key(CONDITIONS))),
+    )
+
+
+def _measurement(rows: list[Any]) -> Measurement:
+    controlled = QUANTITIES[rows[0].metric].controlled
+    quiet = [row for row in rows if not (controlled and row.disturbed)]
+    known = [row for row in quiet if row.value is not None]
+    return Measurement(
+        row=rows[0],
+        values={row.number: row.value for row in known},
+        controlled={r.number: r.value / r.control for r in known if controlled and r.control},
+        endings={
+            row.number: Ending(row.status, row.failure, row.reason)
+            for row in quiet
+            if row.value is None
+        },
+        busy=frozenset(row.record for row in rows) - {row.record for row in quiet},
+    )
+
+
+def _prepared(evidence: Evidence) -> pd.DataFrame:
+    """The figures that are compared, each with its control, None where nothing applies."""
+    table = evidence.figures
+    versions = {kept.record.id: measuring(kept.cell) for kept in evidence.kept}
+    sides = table[table["metric"].isin(["control_before", "control_after"]) & (table["value"] > 0)]
+    controls = sides.groupby("record")["value"].agg(["prod", "size"])
+    control = np.sqrt(controls["prod"][controls["size"] == 2])
+    own = table[table["metric"].isin(QUANTITIES)].assign(
+        number=lambda own: own["replicate"].fillna(own["seed"]).fillna(0).astype(int),
+        control=lambda own: own["record"].map(control),
+        measuring=lambda own: own["record"].map(versions),
+    )
+    names = ["mechanism", "label", "unit", "record", "mechanism_version", "number", "value"]
+    names += ["control", "disturbed", "status", "failure", "reason", *ASKED, *CONDITIONS]
+    own = own[names].astype(object)
+    return own.where(own.notna(), None)

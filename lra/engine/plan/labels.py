@@ -1,0 +1,84 @@
+"""Labels that set the cells of a plan apart: sizes and settings that vary over it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from lra.core.cells import (
+    BaselineCell,
+    Cell,
+    EfficiencyCell,
+    ErrorCell,
+    ProfileCell,
+    QualityCell,
+)
+from lra.core.escape import escape_controls
+from lra.engine.jobs import Job
+from lra.report.load.variants import told_apart
+
+_LACKING: dict[type[Cell], tuple[str, ...]] = {
+    QualityCell: ("scale", "order", "seed", "rate"),
+    BaselineCell: ("scale",),
+    ProfileCell: ("scale",),
+    EfficiencyCell: ("task", "heads", "head_width"),
+    ErrorCell: ("batch", "heads", "head_width", "direction", "dtype"),
+}
+"""By kind, what a label does not say by itself."""
+_BARE = ("task", "order", "direction", "dtype")
+"""Fields that need no name before their value."""
+
+
+def with_labels(jobs: Sequence[Job]) -> list[Job]:
+    """Return a plan's jobs with labels that also say what varies over cells of their kind, and of
+    settings what varies over those of their mechanism."""
+    kinds: dict[type[Cell], list[Cell]] = defaultdict(list)
+    for job in jobs:
+        kinds[type(job.cell)].append(job.cell)
+    said = {
+        id: words
+        for kind, cells in kinds.items()
+        for id, words in _distinguishing_words(kind, cells).items()
+    }
+    return [msgspec.structs.replace(job, apart=said[job.cell.id]) for job in jobs]
+
+
+def _distinguishing_words(kind: type[Cell], cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
+    """Words that set cells of one kind apart, by their ids."""
+    varying = [name for name in _LACKING.get(kind, ()) if len({_value(c, name) for c in cells}) > 1]
+    settings = _settings(cells)
+    return {
+        cell.id: (
+            *(_describe(name, value) for name in varying if (value := _value(cell, name)) != ""),
+            *settings[cell.id],
+        )
+        for cell in cells
+    }
+
+
+def _settings(cells: Sequence[Cell]) -> dict[str, list[str]]:
+    """Settings that differ over cells of one mechanism, by the ids of all cells."""
+    found: dict[str, list[str]] = {cell.id: [] for cell in cells}
+    mechanisms: dict[str, dict[str, dict[str, object]]] = defaultdict(dict)
+    for cell in cells:
+        if mechanism := getattr(cell, "mechanism", None):
+            mechanisms[mechanism.name][cell.id] = mechanism.config
+    for configs in mechanisms.values():
+        for id, words in zip(configs, told_apart([*configs.values()]), strict=True):
+            found[id] = [escape_controls(words)] if words else []
+    return found
+
+
+def _value(cell: Cell, name: str) -> object:
+    """The value of a field; "" where it goes without saying."""
+    if isinstance(cell, QualityCell) and name == "order":
+        return "" if cell.data.order == "given" else cell.data.order
+    if isinstance(cell, QualityCell) and name == "rate":
+        return f"{cell.training.learning_rate:g}" if cell.track == "tuned" else ""
+    return getattr(cell, name)
+
+
+def _describe(name: str, value: object) -> str:
+    return f"{value}" if name in _BARE else f"{name.replace('_', ' ')} {value}"
