@@ -41,7 +41,7 @@ class Doubt(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """The training and what is wrong with it: `linear on bytes at mini (90.0 % ...)`."""
         mark = " (reference)" if self.origin == "reference" else ""
-        return f"{self.label}{mark} on {self.task} at {self.scale} ({self.detail})"
+        return f"{self.label}{mark} on {escape_controls(self.task)} at {self.scale} ({self.detail})"
 
 
 def doubts(evidence: Evidence, scored: Iterable[Accuracies]) -> list[Doubt]:

@@ -198,7 +198,7 @@ def _budget_curves(
             config = in_force(configs[key.origin, key.variant])
             rest = {name: value for name, value in config.items() if type(value) is not int}
             groups[key.origin, key.mechanism][json.dumps(rest, sort_keys=True)].append(key)
-    for (_, mechanism), by_rest in groups.items():
+    for by_rest in groups.values():
         apart = told_apart([json.loads(rest) for rest in by_rest])
         for other, keys in zip(apart, by_rest.values(), strict=True):
             own = [configs[key.origin, key.variant] for key in keys]
@@ -219,7 +219,7 @@ def _budget_curves(
             rate = rates.pop() if len(rates) == 1 else None
             yield BudgetCurve(
                 key=keys[0],
-                title=f"{mechanism} ({other})" if other else mechanism,
+                title=f"{keys[0].name} ({other})" if other else keys[0].name,
                 budget=" + ".join(sorted(budget)),
                 points=tuple(sorted(points)),
                 rate=rate if isinstance(rate, float) else None,

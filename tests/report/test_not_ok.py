@@ -12,8 +12,8 @@ from lra.report.model import Table
 from lra.report.sections.caveats import caveats
 from lra.report.sections.endings import sections
 from report.analysed import analysed, lines
-from report.mechanisms.checks import check
 from report.sample import MODEL, THERE, TRAINING, ceiling, efficiency, quality, shown
+from report.test_capabilities import check
 
 
 def table(*records: Record, reference: tuple[Record, ...] = ()) -> Table:
@@ -60,14 +60,18 @@ def test_cells_that_differ_in_length_alone_and_ended_alike_share_a_row() -> None
 @pytest.mark.parametrize(
     ("change", "here", "there"),
     [
-        ({"batch": 8}, "batch 1", "batch 8"),
-        ({"dtype": "bfloat16"}, "float32", "bfloat16"),
-        ({"heads": 8}, "4 heads of width 64", "8 heads of width 64"),
-        ({"head_width": 32}, "4 heads of width 64", "4 heads of width 32"),
-        ({"direction": "causal"}, "bidirectional", "causal"),
-        ({"execution": "compiled"}, "", "by torch.compile"),
-        ({"scale": "small"}, "scale mini", "scale small"),
-        ({"machine": THERE}, "Example CPU 9000, 2 cores", "Other CPU 1, 8 cores"),
+        ({"batch": 8}, "batch=1", "batch=8"),
+        ({"dtype": "bfloat16"}, "dtype=float32", "dtype=bfloat16"),
+        ({"heads": 8}, "heads=4", "heads=8"),
+        ({"head_width": 32}, "head_width=64", "head_width=32"),
+        ({"direction": "causal"}, "direction=bidirectional", "direction=causal"),
+        ({"execution": "compiled"}, "execution=eager", "execution=compiled"),
+        ({"scale": "small"}, "scale=mini", "scale=small"),
+        (
+            {"machine": THERE},
+            "cores=2, processor=Example CPU 9000",
+            "cores=8, processor=Other CPU 1",
+        ),
     ],
 )
 def test_cells_of_other_settings_never_share_a_row_and_say_what_differs(

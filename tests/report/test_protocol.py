@@ -77,13 +77,16 @@ def test_only_models_of_other_sizes_than_exact_attentions_are_listed() -> None:
 
 
 def test_sizes_over_tasks_are_a_range_with_the_largest_difference() -> None:
-    sizes = {"text": (70_000, 70_000), "image": (80_000, 100_000)}
+    sizes = {"text": (70_000, 70_000, 60_000), "image": (80_000, 100_000, 84_000)}
     records = [
         quality(name, task, parameters=own[place])
         for task, own in sizes.items()
-        for place, name in enumerate(("sdpa", "wide"))
+        for place, name in enumerate(("sdpa", "wide", "narrow"))
     ]
-    assert lines(only(*records).tables[1]) == [["wide", "70,000 to 100,000 (+25 %)"]]
+    assert lines(only(*records).tables[1]) == [
+        ["narrow", "60,000 to 84,000 (-14 %)"],
+        ["wide", "70,000 to 100,000 (+25 %)"],
+    ]
     without = only(*(record for record in records if record.cell.mechanism.name == "wide"))  # type: ignore[union-attr]
     assert lines(without.tables[1]) == [["wide", "70,000 to 100,000"]]
 

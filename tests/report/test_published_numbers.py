@@ -80,7 +80,7 @@ def test_a_setting_counts_as_different_only_where_a_paper_states_another() -> No
 
     expected = {
         "data": "LRA release",
-        "attention dropout": 0.1,
+        "attention_dropout": 0.1,
         "position": "learned",
         "schedule": "linear",
         "warmup": 1000,
@@ -116,15 +116,15 @@ def test_files_may_be_the_release_or_not() -> None:
 
 
 def test_attention_dropout_clipping_and_precision_are_compared() -> None:
-    names = ("attention dropout", "clip", "precision")
+    names = ("attention_dropout", "clip", "precision")
     training = TrainSpec(steps=5000, batch=32, learning_rate=1e-4, evaluate_every=10, clip=1.0)
 
     def differing(paper: str, task: str, **more: Any) -> dict[str, str]:
         found, _ = apart(quality("sdpa", task, **more), paper=paper)
         return {name: str(found[name]) for name in names if name in found}
 
-    assert differing("LRA", "image") == {"attention dropout": "0.2"}, "neither clips"
-    assert differing("Skyformer", "image") == {"attention dropout": "0.1", "clip": "1 by value"}
+    assert differing("LRA", "image") == {"attention_dropout": "0.2"}, "neither clips"
+    assert differing("Skyformer", "image") == {"attention_dropout": "0.1", "clip": "1 by value"}
     assert "clip" in differing("LRA", "image", training=training)
 
 

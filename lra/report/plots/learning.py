@@ -77,7 +77,7 @@ def learning_figure(
 def _names(keys: Sequence[Key]) -> list[str]:
     """The mechanism of each row, its whole title where several rows are of it."""
     known = Counter(key.mechanism for key in keys)
-    return [key.mechanism if known[key.mechanism] == 1 else key.row(()).title for key in keys]
+    return [key.name if known[key.mechanism] == 1 else key.row(()).title for key in keys]
 
 
 def _thinned(number: int) -> list[int]:

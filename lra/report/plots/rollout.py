@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from lra.core.cells import QualityCell
+from lra.core.escape import escape_controls
 from lra.core.trained_attention import Rollout, TrainedAttention
 from lra.report.model import Figure
 from lra.report.plots.style import MUTED, draw
@@ -33,10 +34,10 @@ def rollout_figure(label: str, cell: QualityCell, seen: TrainedAttention, number
         panels[0][0].set_ylabel("picture", fontsize=8.5, color=MUTED)
         panels[1][0].set_ylabel("rollout", fontsize=8.5, color=MUTED)
 
-    side = shown[0].side
+    side, task = shown[0].side, escape_controls(cell.data.task)
     return Figure(
         id=f"rollout-{number}",
-        title=f"Attention rollout: {label} on {cell.data.task} at scale {cell.scale}, "
+        title=f"Attention rollout: {label} on {task} at scale {cell.scale}, "
         f"{side} x {side}, seed {cell.seed}",
         alt=f"{len(shown)} pictures of {side} x {side} pixels and, below each, the share of the "
         f"answer that attention takes from each pixel; {right} of {len(shown)} answers are right.",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from lra.core.cells import CeilingCell, EfficiencyCell, ProfileCell, ShowCell, VerifyCell
+from lra.core.escape import escape_controls
 from lra.core.records import Record
 from lra.report.accuracy import ACCURACY, Accuracies
 from lra.report.analysis import Analysis
@@ -105,12 +106,16 @@ def _differing(analysis: Analysis) -> str:
         (other_settings(trained, figures[figures["kind"] == "efficiency"]), "with other settings"),
         (other_versions(trained, figures), "with other versions of the source"),
     ]
-    clauses = [f"{words}: {listing_of(names, _NAMED)}" for names, words in parts if names]
+    clauses = [f"{words}: {_named(names)}" for names, words in parts if names]
     mixed = mixed_versions(trained)
-    several = f"on several tasks, of several versions: {listing_of(mixed, _NAMED)}"
+    several = f"on several tasks, of several versions: {_named(mixed)}"
     clauses = [f"and timed {', '.join(clauses)}"] if clauses else []
     clauses += [several] if mixed else []
     return f"Trained {'; '.join(clauses)}." if clauses else ""
+
+
+def _named(mechanisms: Iterable[str]) -> str:
+    return listing_of([escape_controls(name) for name in mechanisms], _NAMED)
 
 
 def other_settings(trained: pd.DataFrame, timed: pd.DataFrame) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from lra.core.cells import (
@@ -11,31 +12,33 @@ from lra.core.cells import (
     Cell,
     EfficiencyCell,
     ErrorCell,
-    MeasuredCell,
     ProfileCell,
-    QualityCell,
     ShowCell,
     VerifyCell,
 )
+from lra.core.escape import escape_controls
 from lra.core.records import Record
 from lra.report.analysis import Analysis
 from lra.report.load.kept import Origin
 from lra.report.load.select import Evidence
 from lra.report.load.variants import labelled
-from lra.report.load.versions import data_hash
 from lra.report.model import Row, Section, Table, Value
 from lra.report.words import (
     NO_VALUE,
     TIMES,
-    apart,
     count,
+    differing,
     ending,
     flat,
     listing,
-    machine_words,
 )
 
-_OfData = QualityCell | BaselineCell | ProfileCell
+_PLACE = frozenset({"machine", "threads", "torch", "device", "scale"})
+_ASKED = frozenset({
+    "mechanism", "versions", "length", "replicate", "seed", "mode", "level", "task", "input_scale",
+    "laws", "form", "case",
+})  # fmt: skip
+"""Fields that a row tells anyway, or that cells of one row may differ in."""
 _ANY = "any length"
 _LISTED = 4
 """More lengths than this are a range."""
@@ -85,7 +88,7 @@ def present(found: Sequence[Ended]) -> Section:
     rows = []
     for (origin, label, _, setting, *texts), cells in alike.items():
         asked = ", ".join(part for part in (_asked(cells[0], _lengths(cells)), setting) if part)
-        values = tuple(Value(text or NO_VALUE) for text in (asked, *texts))
+        values = tuple(Value(escape_controls(text) or NO_VALUE) for text in (asked, *texts))
         rows.append(Row(label, values, origin="reference" if origin == "reference" else "run"))
     table = Table(
         id="not-ok",
@@ -122,63 +125,39 @@ def _asked(cell: Cell, lengths: str) -> str:
 
 
 def _settings(cells: Sequence[Cell]) -> list[str]:
-    """The settings that set each cell apart from others of the table, first by place and scale."""
-    coarse = _apart([(type(cell).__name__,) for cell in cells], [_place(cell) for cell in cells])
-    fine = _apart([_kind(cell) for cell in cells], [_setting(cell) for cell in cells])
+    """The settings that set each cell apart from others of the table: by place and scale among all
+    of a type, by the rest among those of a task, level and scale, since a scale has its models."""
+    every = [flat(cell) for cell in cells]
+    types = [type(cell).__name__ for cell in cells]
+    kinds = [
+        (name, own.get("scale"), own.get("level"), own.get("task"), own.get("data.task"))
+        for name, own in zip(types, every, strict=True)
+    ]
+    coarse = _apart(types, [{k: v for k, v in one.items() if _top(k) in _PLACE} for one in every])
+    fine = _apart(
+        kinds,
+        [
+            {k: v for k, v in one.items() if _top(k) not in _PLACE | _ASKED and k != "data.hash"}
+            for one in every
+        ],
+    )
     return [", ".join(filter(None, both)) for both in zip(coarse, fine, strict=True)]
 
 
-def _apart(kinds: Sequence[tuple[str, ...]], settings: Sequence[tuple[str, ...]]) -> list[str]:
-    """The parts that set each of the settings apart from others of its kind."""
-    distinct: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
-    for kind, setting in zip(kinds, settings, strict=True):
-        own = distinct.setdefault(kind, [])
-        if setting not in own:
-            own.append(setting)
-    names = {kind: dict(zip(own, apart(own), strict=True)) for kind, own in distinct.items()}
-    return [names[kind][setting] for kind, setting in zip(kinds, settings, strict=True)]
+def _top(key: str) -> str:
+    return key.partition(".")[0]
 
 
-def _place(cell: Cell) -> tuple[str, ...]:
-    """Where and at which scale a cell was asked for, in words."""
-    scale = [f"scale {cell.scale}"] if isinstance(cell, MeasuredCell | ProfileCell) else []
-    device = [] if isinstance(cell, BaselineCell | ShowCell) else [cell.device]
-    machine = (machine_words(cell.machine), count(cell.threads, "thread"), f"torch {cell.torch}")
-    return (*machine, *device, *scale)
-
-
-def _kind(cell: Cell) -> tuple[str, ...]:
-    """Of cells that have this alike the other settings are compared: a scale has its models."""
-    scale = cell.scale if isinstance(cell, MeasuredCell | ProfileCell) else ""
-    if isinstance(cell, EfficiencyCell):
-        return (type(cell).__name__, scale, cell.level, cell.task)
-    task = cell.data.task if isinstance(cell, _OfData) else ""
-    return (type(cell).__name__, scale, task)
-
-
-def _setting(cell: Cell) -> tuple[str, ...]:
-    """The other settings that a cell was asked for with, in words."""
-    found: list[str] = []
-    if isinstance(cell, EfficiencyCell | ErrorCell):
-        found += [f"batch {cell.batch}", cell.dtype]
-    if isinstance(cell, EfficiencyCell | ErrorCell | ShowCell):
-        found += [cell.direction, f"{count(cell.heads, 'head')} of width {cell.head_width}"]
-    if isinstance(cell, EfficiencyCell):
-        found += ["by torch.compile"] if cell.execution == "compiled" else []
-        found += _fields(cell.model) if cell.model else []
-    if isinstance(cell, _OfData):
-        fields = {name: text for name, text in flat(cell.data).items() if name != "hash"}
-        found += [f"{name.rpartition('.')[2]}={text}" for name, text in fields.items()]
-        found.append(f"data {data_hash(cell)[:8]}")
-    if isinstance(cell, QualityCell):
-        found.append(f"{cell.track} track")
-    if isinstance(cell, QualityCell | ProfileCell):
-        found += [*_fields(cell.model), *_fields(cell.training)]
-    return tuple(found)
-
-
-def _fields(spec: object) -> list[str]:
-    return [f"{key.rpartition('.')[2]}={text}" for key, text in flat(spec).items()]
+def _apart(kinds: Sequence[Hashable], settings: Sequence[dict[str, str]]) -> list[str]:
+    """`key=value` of the keys in which settings of one kind differ."""
+    places: dict[Hashable, list[int]] = defaultdict(list)
+    for place, kind in enumerate(kinds):
+        places[kind].append(place)
+    found = [""] * len(kinds)
+    for own in places.values():
+        for place, words in zip(own, differing([settings[n] for n in own]), strict=True):
+            found[place] = words
+    return found
 
 
 def _lengths(cells: Iterable[Cell]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from lra.core.escape import escape_controls
 from lra.report.analysis import Analysis
 from lra.report.errors import ROUNDING, At, Error, Errors, errors
 from lra.report.load.frame import ERRORS
@@ -122,7 +123,7 @@ def _own_keys(one: Errors) -> list[str]:
     if not one.own_keys:
         return []
     verb = "is" if len(one.own_keys) == 1 else "are"
-    names = listing(one.own_keys)
+    names = listing([escape_controls(name) for name in one.own_keys])
     return [f"{names} {verb} compared with softmax attention over own keys and pairs."]
 
 

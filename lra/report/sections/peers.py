@@ -15,6 +15,7 @@ from lra.report.load.settings import CostSetting
 from lra.report.model import Row, Section, Table, Value
 from lra.report.pairs import Pair, Process, pairs_of, processes, rounds_of
 from lra.report.rows import missing
+from lra.report.sections.cost_table import CALLS
 from lra.report.sweeps import MODES
 from lra.report.words import NO_VALUE, TIMES, apart, count, figures
 from lra.verdict.peer_ratio import (
@@ -30,7 +31,6 @@ from lra.verdict.peer_ratio import (
 from lra.verdict.ratio import Ratio, ratio
 
 TOPIC = "Public implementations"
-CALLS = {"forward": "forward pass", "train": "training step", "decode": "decoding step"}
 _OTHERS = {"misses": "missed by", "undecided": "undecided for", "not judged": "not judged for"}
 """Words of places that do not meet the goal, as the summary has them."""
 

@@ -12,6 +12,7 @@ import msgspec
 
 from lra.core import published
 from lra.core.catalogue import NO_MIXING
+from lra.core.escape import escape_controls
 from lra.core.published import Quality
 from lra.report.accuracy import ACCURACY, Accuracies, Column, Score, scored
 from lra.report.analysis import Analysis
@@ -114,12 +115,12 @@ def _accuracies(scores: Accuracies, lines: Sequence[Line], analysis: Analysis) -
     rows: list[Row] = []
     for mechanism in dict.fromkeys(line.mechanism for line in lines):
         rows += [
-            key.row(_ours(scores, key), group=mechanism)
+            key.row(_ours(scores, key), group=escape_controls(mechanism))
             for key in keys
             if key.mechanism == mechanism
         ]
         rows += [
-            Row(line.label, tuple(_theirs(line, scores)), group=mechanism)
+            Row(line.label, tuple(_theirs(line, scores)), group=escape_controls(mechanism))
             for line in lines
             if line.mechanism == mechanism
         ]
@@ -225,8 +226,8 @@ def _here(column: Column, scores: Accuracies) -> dict[str, Any]:
     return {
         "data": "generated" if source == "generated" else f"{source} {cell.data.hash[:8]}",
         "length": cell.data.length,
-        **{_words(name): getattr(cell.model, name) for name in _MODEL},
-        **{_words(name): getattr(cell.training, name) for name in _TRAINING},
+        **{name: getattr(cell.model, name) for name in _MODEL},
+        **{name: getattr(cell.training, name) for name in _TRAINING},
         "tested": _TESTED[cell.training.tested],
         "seeds": f"{least} to {most}" if least < most else most,
     }
@@ -241,16 +242,12 @@ def _stated(paper: Quality, column: Column) -> dict[str, Any]:
         # Files may be that release's or not.
         "data": found.data if column.cell.data.source == "generated" and found.data else None,
         "length": found.length,
-        **{_words(name): found.model.get(name) for name in _MODEL},
-        **{_words(name): found.training.get(name) for name in _TRAINING},
+        **{name: found.model.get(name) for name in _MODEL},
+        **{name: found.training.get(name) for name in _TRAINING},
         "tested": found.selection or None,
         "seeds": paper.seeds,
     }
     return {name: value for name, value in stated.items() if value is not None}
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def _is_same(ours: Any, theirs: Any) -> bool:
