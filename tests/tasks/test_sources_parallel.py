@@ -17,8 +17,8 @@ from lra.core.protocol import DataSpec, Rows
 from lra.core.scales import load_scale
 from tasks.contract import TaskConfig
 from tasks.sources.opening import open_or_prepare
-from tasks.sources.preparing import Watch, stretches
 from tasks.sources.parallel import generate
+from tasks.sources.preparing import Watch, stretches
 
 STEPS = '''
 """Rows whose tokens are their number; what the environment names happens at row 30."""
