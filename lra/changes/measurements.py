@@ -36,7 +36,7 @@ CONDITIONS = {
     "machine": "another machine",
     "threads": "another number of threads",
     "source": "another source of data",
-    "data": "other data",
+    "data_hash": "other data",
     "protocol": "another protocol of training",
     "model": "another model",
     "torch": "another version of torch",

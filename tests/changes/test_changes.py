@@ -101,7 +101,7 @@ def test_another_training_is_another_cell(asked: dict[str, Any]) -> None:
 def test_accuracies_of_other_data_or_code_are_not_compared() -> None:
     before = trained(0.7, 0.7)
     other = trained(0.5, 0.5, data_spec=data("text", hash="other"))
-    assert only(compared(before, other), "accuracy").differing == ("data", "protocol")
+    assert only(compared(before, other), "accuracy").differing == ("data_hash", "protocol")
     line = only(compared(before, trained(0.5, 0.5, measure=2)), "accuracy")
     assert (line.differing, line.features) == ((), ("train",))
 

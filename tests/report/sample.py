@@ -16,6 +16,7 @@ from lra.core.cells import (
     QualityCell,
     ShowCell,
 )
+from lra.core.metric_units import Made, made
 from lra.core.pattern import pack
 from lra.core.profile_metrics import PARTS, part_metric
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
@@ -314,8 +315,13 @@ def ceiling(
 
 
 def with_metrics(record: Record, **values: float) -> Record:
-    """The record with further figures; their units are not looked at."""
-    more = {name: Metric(value=value, unit="count") for name, value in values.items()}
+    """The record with further or other figures, as its kind of cell makes them."""
+    more = {}
+    for name, value in values.items():
+        known = made(record.cell).get(name, Made("count"))
+        sampled = {"samples": (value,), "minimum": value, "q1": value, "q3": value}
+        how = sampled if known.sampled else {}
+        more[name] = Metric(value=value, unit=known.unit, better=known.better, **how)  # type: ignore[arg-type]
     return msgspec.structs.replace(record, metrics={**record.metrics, **more})
 
 
