@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import msgspec
@@ -320,7 +321,7 @@ def with_metrics(record: Record, **values: float) -> Record:
     for name, value in values.items():
         known = made(record.cell).get(name, Made("count"))
         sampled = {"samples": (value,), "minimum": value, "q1": value, "q3": value}
-        how = sampled if known.sampled else {}
+        how = sampled if known.sampled and not math.isnan(value) else {}
         more[name] = Metric(value=value, unit=known.unit, better=known.better, **how)  # type: ignore[arg-type]
     return msgspec.structs.replace(record, metrics={**record.metrics, **more})
 
