@@ -91,7 +91,7 @@ def leaderboard(
     """Return where the mechanisms of a report stand: by its main accuracies, or by `scores`, and by
     costs at a length, the longest that most reached unless it is given."""
     main, longest = main_setting(analysis, "train")
-    # Of other tables and lengths only accuracy and training are asked for.
+    # Boards of other tables and lengths show accuracy and training alone.
     is_main = scores is None and length is None
     scores, length = scores or analysis.main, length or longest
     decoding, decoded = main_setting(analysis, "decode")
@@ -102,6 +102,10 @@ def leaderboard(
     memory = PEAK_MEMORY[main.device] if main else ""
     crossing = _crossings(analysis, main) if is_main else {}
     keys = _keys(analysis, scores, main, length)
+    if is_main and scores is not None:
+        trained = {key.mechanism for key in keys}
+        timed = _keys(analysis, None, main, length)
+        keys += [key for key in timed if key.mechanism not in trained and key.is_ours]
     means = _scores(scores)
     beaten = _beaten(scores, _shortcuts(analysis, scores))
     standings = tuple(

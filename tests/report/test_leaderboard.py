@@ -133,6 +133,16 @@ def test_what_was_trained_with_other_settings_than_timed_says_so() -> None:
     assert linear.train is not None and linear.train.other_settings
 
 
+def test_mechanisms_that_were_only_timed_stand_below_the_trained() -> None:
+    records = run({EXACT: 0.9, "linear": 0.8}, {EXACT: 2.0, "linear": 1.0, "reformer": 0.5})
+    records.append(efficiency("peer:performer_pytorch", 1024, "train", 0.1))
+    board = headline(analyse(join(records, []))).leaderboard
+    assert board is not None
+    assert [row.mechanism for row in board.rows] == [EXACT, "linear", "reformer"]
+    accuracy, time, *_ = board.rows[-1].values
+    assert accuracy.number is None and time.number == pytest.approx(0.25)
+
+
 def test_a_shortcut_that_is_not_beaten_is_marked() -> None:
     records = run({EXACT: 0.9, "linear": 0.55}, {EXACT: 1.0, "linear": 0.5})
     found = board([*records, baseline("text", bag=0.6)])
