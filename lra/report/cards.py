@@ -25,7 +25,7 @@ from lra.report.leaderboard import Leaderboard, Standing, leaderboard
 from lra.report.load.frame import typed
 from lra.report.load.variants import chosen
 from lra.report.model import Row, Section, Table, Value, drawn, there
-from lra.report.plots.card import cost_curves
+from lra.report.plots.cost_curves import cost_curves
 from lra.report.plots.gallery import card_pattern
 from lra.report.sections.accuracy import score_text
 from lra.report.sections.gallery import newest, pictures

@@ -97,8 +97,8 @@ def leaderboard(
     decoding, decoded = main_setting(analysis, "decode")
     made = checks(analysis.evidence)
     known, exact = check_of(made), exact_mechanisms(made)
-    times = _Ratios(analysis, main, "train", length)
-    steps = _Ratios(analysis, decoding if is_main else None, "decode", decoded)
+    train = _Ratios(analysis, main, "train", length)
+    decode = _Ratios(analysis, decoding if is_main else None, "decode", decoded)
     memory = PEAK_MEMORY[main.device] if main else ""
     crossing = _crossings(analysis, main) if is_main else {}
     keys = _keys(analysis, scores, main, length)
@@ -112,10 +112,10 @@ def leaderboard(
         Standing(
             key=key,
             score=means.get((key.origin, key.variant)),
-            train=times.of(key, "latency"),
-            memory=times.of(key, memory),
-            decode=steps.of(key, "latency"),
-            state=steps.of(key, "state_bytes"),
+            train=train.of(key, "latency"),
+            memory=train.of(key, memory),
+            decode=decode.of(key, "latency"),
+            state=decode.of(key, "state_bytes"),
             pays_from=crossing.get(key.variant) or crossing.get(key.mechanism),
             check=known.get(key.mechanism),
             is_exact=key.mechanism in exact,
@@ -316,7 +316,7 @@ def _beaten(scores: Accuracies | None, simple: Mapping[str, float]) -> dict[tupl
         return {}
     own = scores.pooled[scores.pooled["mean"].notna()]
     own = own[own["protocol"].isin(list(simple))]
-    above = own["mean"] > own["protocol"].map(simple)
+    above = own["mean"] > own["protocol"].map(simple).astype(float)
     found: dict[tuple[str, str], bool] = {}
     for key, is_above in zip(zip(own["origin"], own["variant"], strict=True), above, strict=True):
         found[key] = found.get(key, True) and bool(is_above)

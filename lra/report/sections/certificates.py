@@ -20,7 +20,7 @@ from lra.report.load.kept import protocol_hash
 from lra.report.load.settings import QualitySetting
 from lra.report.model import Row, Section, Table, Value
 from lra.report.sections.accuracy import score_text
-from lra.report.trainings import whole
+from lra.report.training_findings import whole
 from lra.report.words import NOT_RUN, figures, percent
 
 TOPIC = "What tasks test"
