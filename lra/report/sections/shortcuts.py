@@ -1,4 +1,4 @@
-"""Certificates of tasks: exact attention beside whatever does without reading all in its order."""
+"""Shortcuts by task: exact attention beside each rule and model that does without it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lra.report.sections.accuracy import score_text
 from lra.report.training_findings import whole
 from lra.report.words import NOT_RUN, figures, percent
 
-TOPIC = "What tasks test"
+TOPIC = "Shortcuts"
 SHUFFLED = "shuffled input"
 _NOTHING = "no mixing"
 _RULE = "rule of thumb"
