@@ -107,7 +107,7 @@ def test_reporting(
 ) -> None:
     """From the store to the page, without the committed records, whose number does not grow."""
     monkeypatch.setattr(report, "reference", list)
-    # What the first figure of a process sets up once is not counted.
+    # Work done once, at the first figure of a process, is not counted.
     report.render_store(stores[SIZES[0]], tmp_path / "first")
     benchmark.pedantic(
         report.render_store,

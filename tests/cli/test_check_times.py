@@ -37,8 +37,8 @@ def timed(name: str, seconds: float, replicate: int, **own: Any) -> Record:
 
 
 class Machines:
-    """What two builds take, turn by turn: `slower[n]` is how many times as much the second takes
-    when it is timed for the n-th time, a number or what the records are made with."""
+    """Times of two builds, turn by turn: `slower[n]` is how many times as long the second takes
+    when it is timed for the n-th time, a number or the fields of its records."""
 
     def __init__(self) -> None:
         self.slower: list[Any] = [1.0]
@@ -76,7 +76,7 @@ def machines(
     monkeypatch: pytest.MonkeyPatch,
     measured: Callable[[list[Record]], None],
 ) -> Machines:
-    """Of a machine with a baseline, and `linear` changed since main."""
+    """Two builds on a machine with a baseline, `linear` changed since main."""
     found = Machines()
     tree = tmp_path / "tree"
 
@@ -279,7 +279,7 @@ def test_a_quick_check_looks_at_few_and_times_fewer(lra: Run, machines: Machines
     ran = lra(*CHECK, "--quick")
     assert ran.returncode == 0 and machines.asked == [(["bigbird", "linear"], 5)]
     assert "2 mechanisms not looked at" in ran.stdout and "not timed: s4d and sdpa" in ran.stdout
-    # Of a change it looks at what changed, and of mechanisms asked for at these.
+    # Only changed mechanisms are timed, and only those among the ones asked for.
     machines.after = SourceHashes(("t",), ("c",), {**machines.before.mechanisms, "full": "new"})
     for flags in ((), ("--impl", "performer,full")):
         machines.asked.clear()

@@ -21,7 +21,7 @@ USAGE = 2
 
 
 def answers(store: Path) -> dict[str, Any]:
-    """What the trainings of a store say that must not depend on where they ran."""
+    """Figures of a store's trainings that must not depend on where they ran."""
 
     def said(record: Record) -> Any:
         metrics = {n: m for n, m in record.metrics.items() if "second" not in n}

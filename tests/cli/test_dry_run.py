@@ -1,4 +1,4 @@
-"""What a run tells before it trains, or instead: how long, what it refuses, a profile."""
+"""Output of a run before it trains, or instead: the estimate, refusals, a profile."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_reference_records_of_a_clone_stand_beside_the_runs(
 
 
 def test_what_is_stated_of_electricity_makes_an_estimate(lra, finished, tmp_path) -> None:
-    """Of energy, which the board of a GPU counts."""
+    """CO2e and cost come from the energy that the board of a GPU counts."""
     timed = next(r for r in Store(finished.store).records() if isinstance(r.cell, EfficiencyCell))
     cell = replace(timed.cell, device="cuda")
     energy = {"energy": Metric(value=3.6, unit="J"), "energy_seconds": Metric(value=0.1, unit="s")}

@@ -27,7 +27,7 @@ def record(place: tuple[str, int, str], replicate: int, times: tuple[float, ...]
 
 
 def records(machine: Machine, replicates: int, slower: float = 1.0) -> list[Record]:
-    """What the self-test would have measured, round after round: A, B, B, A, ..."""
+    """Records as the self-test measures them, round after round: A, B, B, A, ..."""
     assert len(PLACES) == CELLS
     found = sweeps(np.random.default_rng(3), machine, replicates, slower)
     rounds = []

@@ -1,4 +1,4 @@
-"""What a run leaves when cells or the run itself are ended: by the command line, on real cells."""
+"""Records left where cells or the run itself are ended: by the command line, on real cells."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TooLarge(Full):
 
 
 def answers(record: Record) -> dict[str, Any]:
-    """What a record says, without when it was made and how long that took."""
+    """Content of a record, without when it was made and how long that took."""
     said: dict[str, Any] = msgspec.to_builtins(record)
     for name in ("started_at", "seconds"):
         del said[name]

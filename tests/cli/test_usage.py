@@ -1,4 +1,4 @@
-"""What a person types wrong is answered in one line with the remedy, at once."""
+"""Wrong command lines are answered in one line with the remedy, at once."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_all_that_it_starts_listens_on_loopback(two: Cluster) -> None:
     pids = descendants(os.getpid())
     assert set(two.client.run(os.getpid).values()) <= pids
     sockets = listening(pids)
-    # Of the scheduler and its page, of each worker and its page.
+    # Sockets of the scheduler and its page, of each worker and its page.
     assert len(sockets) >= 6
     assert [f"{address}:{port}" for address, port in sockets if not address.is_loopback] == []
 

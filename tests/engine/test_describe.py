@@ -154,7 +154,7 @@ def test_answers_are_kept_until_the_source_changes(
 def test_a_config_from_elsewhere_is_described_anew_when_it_changes(
     tmp_path: Path, plugin: Path, monkeypatch: pytest.MonkeyPatch, module: str, changed: str
 ) -> None:
-    """Of a file beside the plugin, and of a relative import there."""
+    """The config lies in a file beside the plugin, or in a relative import there."""
     folder = plugin.parent
     monkeypatch.syspath_prepend(str(folder))
     head, _, tail = PLUGIN.partition("class Config")

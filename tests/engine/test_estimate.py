@@ -102,7 +102,7 @@ TRAINING = QualityCell(
 
 
 def profiled(step: float, row: float, **changes: object) -> Record:
-    """Of a step of that training, of which the data turned out to have fewer rows."""
+    """Profile of a step of that training, whose data turned out to have fewer rows."""
     cell = ProfileCell(
         machine=TRAINING.machine,
         torch="",
@@ -151,7 +151,7 @@ ELSEWHERE = Machine(processor="other", cores=9)
 
 
 def trained(seconds: float, *, started_at: str = "0", **changes: object) -> Record:
-    """Of that training with changes to its cell or to its protocol."""
+    """Record of that training with changes to its cell or to its protocol."""
     own = {name: changes.pop(name) for name in ("steps", "batch") if name in changes}
     protocol = msgspec.structs.replace(TRAINING.training, **own)
     cell = msgspec.structs.replace(TRAINING, **{"training": protocol, **changes})
@@ -238,7 +238,7 @@ BY_WEIGHT: list[tuple[dict[str, object], dict[str, object]]] = [
     (data(hash="a"), data(hash="b")),
     (data(source="file"), data(source="hub")),
 ]
-"""What a training has and what another profile has, what matters most first."""
+"""Settings of the training, and others of a profile, the heaviest difference first."""
 
 
 @pytest.mark.parametrize(("own", "other"), BY_WEIGHT)

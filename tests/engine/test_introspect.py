@@ -1,4 +1,4 @@
-"""What a module that cannot be imported says: the place in the code of whoever wrote it."""
+"""Error of a module that cannot be imported: the place in its author's code."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_what_does_not_claim_to_come_near_softmax_is_left_out(cache: str, tmp_pa
     suite = Suite(name="both", title="", efficiency=(TIMED,), error=(BLOCK,))
     spec = RunSpec(suite=suite, mechanisms=("linear",), device="cpu", cache=cache)
     assert {type(job.cell) for job in plan_suite(spec)} == {EfficiencyCell}
-    # Of what cannot be imported nothing is known; its cells say why.
+    # A plugin that cannot be imported keeps its cells: they say why.
     (tmp_path / "broken.py").write_text("import nothing_of_that_name\n")
     found = cells(cache, "performer", f"{tmp_path / 'broken.py'}:Broken")
     assert {c.mechanism.name for c in found} > {"performer"}

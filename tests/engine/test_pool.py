@@ -116,7 +116,7 @@ def test_a_cell_that_takes_too_long_is_killed_with_its_children(
     after = timing("Toy", cache)
 
     class Patient(Watcher):
-        """What comes afterwards has all the time there is."""
+        """Takes the limit away after the first cell."""
 
         def finished(self, job: Job, record: Record) -> None:
             pool.timeout = None
@@ -152,7 +152,7 @@ def test_what_ran_out_of_memory_in_an_earlier_run_is_remembered(
     diary = Diary()
     list(Pool(store, server, slots=1, watcher=diary).run(longer))
     assert diary.lines == ["skipped TooLarge forward 128", "skipped TooLarge forward 256"]
-    # What is tried again itself says nothing beforehand, and neither does any without pruning.
+    # The shortest is itself tried again; without pruning, so is a longer one.
     again = Pool(store, server, slots=1).run([timing("TooLarge", cache, length=64), longer[0]])
     assert [record.status for record in again] == ["oom", "skipped"]
     # Also where the longer one comes first, as in a rerun that goes on where it was stopped.
@@ -174,7 +174,7 @@ def test_what_ran_out_of_time_leaves_out_only_what_has_no_more_of_it(
         return record.status
 
     assert ended(short, 0.5) == "timeout"
-    # What a loaded machine adds to it is no patience.
+    # Time added by a loaded machine is no patience.
     store.save(msgspec.structs.replace(cast(Record, store.load(short.cell.id)), seconds=0.6))
     assert ended(longer, 0.5) == "skipped"
     assert ended(longer, 1.0) == "timeout"

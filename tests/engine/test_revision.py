@@ -147,7 +147,7 @@ def pip(environments: Path, does: str) -> None:
 
 
 def asked(environments: Path) -> list[str]:
-    """What pip was asked."""
+    """Command lines of pip so far."""
     file = environments.parent / "asked"
     lines = file.read_text().splitlines() if file.exists() else []
     return [line for line in lines if "pip" in line]

@@ -138,7 +138,7 @@ def test_processes_end_with_the_worker_that_started_them(
 
 @pytest.fixture
 def as_in_a_worker() -> Iterator[None]:
-    """What a worker finds; environment and signals are afterwards what they were."""
+    """Environment of a worker; it and the signals are restored afterwards."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     with patch.dict(os.environ, {"PYTHONPATH": str(Path(lra.__file__).parents[1])}):
         yield
