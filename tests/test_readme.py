@@ -61,7 +61,7 @@ def test_the_readme_shows_the_figure_of_reviews() -> None:
 
 
 def compact_table() -> dict[tuple[str, str], str]:
-    """What the README says each mechanism reaches on each task at `compact_short`."""
+    """Accuracies in the README, by mechanism and task, at `compact_short`."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     block = re.search(r"```text\n(mechanism +ListOps .+?)```", text, re.DOTALL)
     assert block
