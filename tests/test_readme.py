@@ -55,7 +55,7 @@ def test_the_readme_counts_the_mechanisms_of_the_reference() -> None:
 
 
 def compact_table() -> dict[tuple[str, str], str]:
-    """What `docs/protocol.md` says each mechanism reaches on each task at `compact_short`."""
+    """Accuracies in `docs/protocol.md`, by mechanism and task, at `compact_short`."""
     text = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
     block = re.search(r"```text\n(mechanism +ListOps .+?)```", text, re.DOTALL)
     assert block

@@ -1,4 +1,4 @@
-"""What an edit makes due: cells of what was edited, and nothing else."""
+"""Cells that an edit makes due: those of the edited part, and no others."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def profile(
     measure: int = 1,
     **fields: Any,
 ) -> Record:
-    """Of a step that counts a billion operations; its backward pass takes half of its parts."""
+    """Profile of a step of a billion operations; its backward pass takes half of its parts."""
     own, versions = answering(name, "cost")
     cell = ProfileCell(
         **{
@@ -340,7 +340,7 @@ def error(
     measure: str = "x1",
     **fields: Any,
 ) -> Record:
-    """Of which the gradients are off twice, three and four times as much as the output."""
+    """Errors whose gradients are off twice, three and four times as much as the output."""
     own, versions = answering(name)
     cell = ErrorCell(
         scale="mini",
