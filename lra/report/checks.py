@@ -94,8 +94,8 @@ def exact_mechanisms(found: Iterable[Check]) -> frozenset[str]:
 
 
 def _newest(records: Iterable[Record], origin: Origin) -> list[Check]:
-    """Newest check of each variant and device; a full one that ended well stays before a later short
-    one of the same sources and torch."""
+    """Newest check of each variant and device; a full one that ended well is kept over a later
+    short one of the same sources and torch."""
     found: dict[tuple[str, str], Check] = {}
     for record in sorted(records, key=lambda r: (r.started_at, r.id)):
         one = Check(record, origin)
