@@ -26,9 +26,9 @@ from lra.report.write.markdown import plain_text
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
 _MOST = 5
 _LEAST = 0.001
-"""Ratios below are told as less than it."""
+"""Ratios below this are shown as less than it."""
 _NAMED = 3
-"""So many mechanisms a sentence names."""
+"""Number of mechanisms that a sentence names."""
 
 
 def headline(analysis: Analysis) -> Headline:
@@ -43,8 +43,8 @@ def headline(analysis: Analysis) -> Headline:
 
 
 def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
-    """Return the sentences and the small table to print: the run beside exact attention and no
-    mixing; of a store of profiles alone theirs."""
+    """Return the sentences and the small table to print: the run against exact attention and no
+    mixing; for a store of profiles alone, those of the profiles."""
     board = leaderboard(analysis)
     if not board.standings:
         told, table = profile.spoken(analysis.evidence) or (_first_sentences(analysis, board), None)
@@ -59,7 +59,7 @@ def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
 
 
 def _first_sentences(analysis: Analysis, board: Leaderboard) -> tuple[str, ...]:
-    """At most five: those of the leaderboard, else those of errors or of profiles."""
+    """Sentences, five at most: the leaderboard's, else those on errors or profiles."""
     found = sentences(board) or error.sentences(analysis)
     if not found:
         profiled = profile.spoken(analysis.evidence)
@@ -70,7 +70,7 @@ def _first_sentences(analysis: Analysis, board: Leaderboard) -> tuple[str, ...]:
 
 
 def present(board: Leaderboard) -> Table:
-    """Return the leaderboard: a row a mechanism, the most accurate first."""
+    """Return the leaderboard as a table: one row for each mechanism, most accurate first."""
     known = Counter((one.key.origin, one.key.mechanism) for one in board.standings)
     columns: list[tuple[str, Callable[[Standing], Value]]] = [
         ("accuracy, %", lambda one: _accuracy(one, board)),
@@ -105,14 +105,14 @@ def present(board: Leaderboard) -> Table:
 
 
 def _order(one: Standing) -> tuple[object, ...]:
-    """The run's before the reference's, the most accurate first, then the fastest."""
+    """Sort key: the run's before the reference's, most accurate first, then fastest."""
     mean = one.score.mean if one.score and not math.isnan(one.score.mean) else -1.0
     time = one.train.value if one.train else math.inf
     return (one.key.origin != "run", -mean, time, one.key.label)
 
 
 def _share(one: Standing, board: Leaderboard) -> str:
-    """The accuracy with the digits that it bears."""
+    """Accuracy with the digits that it can bear."""
     if board.scores is None or one.score is None or math.isnan(one.score.mean):
         return NO_VALUE
     return score_text(one.score, min(column.rows.test for column in board.scores.columns))
@@ -177,7 +177,7 @@ def _notes(board: Leaderboard) -> list[str]:
 
 
 def sentences(board: Leaderboard) -> list[str]:
-    """Return at most five sentences: accuracy, costs, where it pays, the front, how sure."""
+    """Return at most five sentences: accuracy, costs, crossover, front, certainty."""
     asked = _asked(board)
     if not asked:
         return []
@@ -192,7 +192,7 @@ def sentences(board: Leaderboard) -> list[str]:
 
 
 def _asked(board: Leaderboard) -> list[Standing]:
-    """The run's mechanisms, without exact attention and the floor where there are others."""
+    """Mechanisms of the run, without exact attention and the floor where there are others."""
     own = [one for one in board.standings if one.key.origin == "run"]
     others = [one for one in own if one.key.mechanism not in (EXACT, NO_MIXING)]
     return others or [one for one in own if one.key.mechanism == EXACT] or own
