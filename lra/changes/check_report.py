@@ -89,8 +89,8 @@ def summary(checked: Checked) -> str:
 def junit(checked: Checked) -> str:
     """Return the check as JUnit XML: a suite for each mechanism, a case for each figure.
 
-    A regression is a failure, what is inconclusive or new is skipped, a check that stopped is an
-    error.
+    A regression is a failure, an inconclusive or new figure is skipped, and a check that stopped is
+    an error.
     """
     root = ElementTree.Element("testsuites", name="lra check")
     for name in dict.fromkeys(one.mechanism for one in checked.judged):

@@ -110,7 +110,7 @@ def _left_out(changes: Changes) -> list[str]:
 
 
 def changed_table(changes: Changes) -> Table | None:
-    """Return what is worse, then what is better; None where nothing is."""
+    """Return a table of worse figures, then better ones; None where there are none."""
     lines = [*changes.of("worse"), *changes.of("better")]
     return _table(changes, "Changed figures", lines) if lines else None
 

@@ -27,7 +27,7 @@ from lra.verdict.steps import SHORTEST_LEVEL, Step
 _SHOWN = 5
 """Number of steps that a sentence names; the table has all."""
 _TOGETHER = 4
-"""Number of timed cells, beside half of all, from which on changes in one night have a common
+"""Smallest number of timed cells, at least half of all, whose changes in one night have a common
 cause."""
 
 

@@ -65,7 +65,7 @@ class Quantity(msgspec.Struct, frozen=True):
 
     @property
     def is_share(self) -> bool:
-        """Whether it is an accuracy: a share of 1, of which more is better."""
+        """Whether it is an accuracy: a share of 1, where more is better."""
         return self.judge is compare_accuracies
 
     def scaled(self, value: float) -> float:

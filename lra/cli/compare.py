@@ -1,4 +1,4 @@
-"""`lra compare`: what changed between two stores or revisions, or differs between mechanisms."""
+"""`lra compare`: changes between two stores or revisions, or differences between mechanisms."""
 
 from __future__ import annotations
 

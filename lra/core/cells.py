@@ -108,7 +108,8 @@ class ProfileCell(_Measured, frozen=True, tag="profile", kw_only=True):
     training: TrainSpec
     device: Device = "cpu"
     seconds: float = 5.0
-    """Time budget of the whole steps; ten are made in any case, and some twenty for the rest."""
+    """Time budget of the whole steps, ten at least; warm-up, parts and operators take some thirty
+    more."""
 
 
 class ErrorCell(_Measured, frozen=True, tag="error", kw_only=True):

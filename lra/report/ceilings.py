@@ -28,7 +28,7 @@ class Ceiling(NamedTuple):
 
 
 def ceilings(records: Iterable[Record]) -> dict[Place, Ceiling]:
-    """Return the highest rates under each conditions: disturbances only make a machine slower."""
+    """Return the highest rates by conditions: disturbances only make a machine slower."""
     found: dict[Place, Ceiling] = {}
     for record in records:
         cell = record.cell

@@ -224,8 +224,7 @@ def _decompress_lines(file: Path) -> tuple[list[bytes], str | None]:
 
 
 def _are_equal(one: Line, other: Line) -> bool:
-    """Whether two lines of one id have the same content; one that cannot be read differs from
-    none."""
+    """Whether two lines of one id have the same content; one that cannot be read equals none."""
     try:
         said, otherwise = (msgspec.json.decode(line.data, type=object) for line in (one, other))
     except NOT_OURS:

@@ -70,8 +70,8 @@ def paired_difference(own: Accuracies, other: Accuracies, grain: float = 0.0) ->
 def holm_adjust(p: Sequence[float]) -> list[float]:
     """Return the probabilities corrected for asking all these questions at once.
 
-    Holm's step-down correction: that any of the true nulls among them falls below a level has at
-    most that probability, whatever they have to do with each other.
+    Holm's step-down correction: the probability that any true null among them falls below a level
+    is at most that level, however they depend on each other.
     """
     found, least = [0.0] * len(p), 0.0
     for place, n in enumerate(sorted(range(len(p)), key=lambda n: p[n])):
