@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 EARLIER = "earlier/"
-"""Prefix of features whose versions are hashes of earlier sources, which today's cannot be compared
-with."""
+"""Prefix of features with hashes of earlier sources as versions; today's cannot be compared with
+them."""
 
 
 def from_schema_1(old: dict[str, Any]) -> dict[str, Any]:

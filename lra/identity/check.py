@@ -182,8 +182,7 @@ def decide(
         entered[one.about].update(one.entered)
     bumps: dict[str, list[str]] = defaultdict(list)
     for one in moved:
-        # Explained by another feature that moved, where that one has met every edit that this case
-        # met.
+        # Explained by another feature that moved and has met all edits that this case met.
         others = restless.intersection(one.uses)
         explained = set[str]().union(*(entered[other] for other in others))
         by_another = others and not untold and met.intersection(one.entered) <= explained

@@ -145,9 +145,9 @@ def _device_peaks(
 def _mapped_one_by_one() -> Iterator[None]:
     """Have glibc map each block above `_SMALL` by itself, and unmap it when it is freed.
 
-    Otherwise a peak depends on the holes that earlier allocations happen to have left, by half
-    and more. Afterwards blocks up to `_LARGE` are kept for reuse, which is where glibc's own
-    adaptation ends in a process that runs long.
+    Otherwise a peak depends on the holes that earlier allocations happen to have left, by half and
+    more. Afterwards blocks up to `_LARGE` are kept for reuse, as by glibc's own adaptation in a
+    process that runs long.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda parameter, value: 0)
     mallopt(_M_MMAP_THRESHOLD, _SMALL)

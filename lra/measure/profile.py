@@ -41,8 +41,8 @@ STRETCHES = 5
 TOP = 8
 """Number of operators that are named."""
 _PROFILED, _PROFILED_SECONDS = 10, 0.5
-"""Largest number of steps under torch's profiler, whose bookkeeping takes longer than they do, and
-the seconds of steps beyond which fewer are taken, three at least."""
+"""Largest number of steps under torch's profiler, and their seconds without it beyond which fewer
+are taken, three at least: its bookkeeping takes longer than the steps."""
 _WRAPPER = "autograd::engine::"
 """Prefix of torch's own loop around a node of the graph."""
 _COMPILED = "## Call CompiledFxGraph "

@@ -51,8 +51,8 @@ class _Task:
 class Grid(Runner):
     """Runs jobs on the workers of a cluster; see `Runner`.
 
-    A job whose worker dies runs again on another; one that has ended `DEATHS` workers, without a
-    new checkpoint in between, becomes a row that says so.
+    A job whose worker dies runs again on another; after `DEATHS` deaths without a new checkpoint
+    its record says so.
     """
 
     def __init__(self, store: Store, cluster: Cluster, **terms: Unpack[RunnerOptions]) -> None:

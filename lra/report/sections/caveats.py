@@ -63,8 +63,8 @@ def _trivial(analysis: Analysis) -> str:
 
 
 def not_above(analysis: Analysis, scores: Accuracies) -> tuple[list[str], list[str]]:
-    """Return the columns on which no training is above the luck of guessing, and those on which no
-    mechanism is above a bag of tokens that is."""
+    """Return the columns where no training beats the luck of guessing, and those where no mechanism
+    beats a bag of tokens above it."""
     stuck, below = [], []
     for column in scores.columns:
         chance = guessing(analysis.evidence, scores, column)
