@@ -10,10 +10,10 @@ from lra.core.errors import LraError, UsageError, system_reason
 
 
 def write_cards(impls: Sequence[str], store: Path, out: Path | None) -> int:
-    """Write the pages of mechanisms into a folder, say where they are and what they claim; returns
-    the exit code.
+    """Write the pages of mechanisms into a folder, print their facts and places, and return the
+    exit code.
 
-    Raises `UsageError` for a mechanism of which neither the store nor the reference has a record.
+    Raises `UsageError` for a mechanism without a record in the store and in the reference.
     """
     from lra.core import catalogue
     from lra.report.assemble import analyse
@@ -24,7 +24,7 @@ def write_cards(impls: Sequence[str], store: Path, out: Path | None) -> int:
     from lra.store.reference import reference_records
 
     own = Store(store).records() if store.is_dir() else ()
-    # Of the reference all is asked for here, whatever the store shares with it.
+    # The reference's records are wanted too, whatever cells the store shares with them.
     analysis = analyse(join([*reference_records(), *own], []))
     names = [target.name for target in catalogue.expand("mechanism", impls)]
     known = {card.mechanism: card for card in cards(analysis, names)}

@@ -1,6 +1,7 @@
-"""The metrics that each kind of cell gives: in which unit, which is better, with samples or not.
+"""Units of the metrics that each kind of cell gives, with the better direction and whether they
+have samples.
 
-A record says these too, for whoever reads it alone; here is what they are held against.
+A record says these too, for readers of it alone; here is the reference for them.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from lra.core.profile_metrics import PARTS, part_metric
 
 
 class Made(NamedTuple):
-    """How a metric is made."""
+    """Unit, better direction and sampling of a metric."""
 
     unit: str
     better: str = "lower"
     sampled: bool = False
-    """Whether it is the median of samples, which stand beside it."""
+    """Whether it is the median of samples, kept beside it."""
 
 
 _SHARE = Made("share", "higher")
@@ -33,9 +34,9 @@ _SECONDS, _BYTES, _COUNT, _RATIO = Made("s"), Made("B"), Made("count"), Made("ra
 _TIMED = Made("s", sampled=True)
 
 OPERATORS = _SECONDS
-"""Of a profile's operators, whose names are torch's."""
+"""Metrics of a profile's operators, named by torch."""
 SCORES = (_SHARE, Made("bit"))
-"""Of baselines, whose names are the tasks' own: all of a record are the one or the other."""
+"""Metrics of simple baselines, named by their tasks: all of one record are of the same of these."""
 
 _MADE: dict[type[Cell], dict[str, Made]] = {
     QualityCell: {
@@ -87,6 +88,6 @@ _MADE: dict[type[Cell], dict[str, Made]] = {
 
 
 def made(cell: Cell) -> dict[str, Made]:
-    """Return how the metrics of a kind of cell are made, by name. One that is not known, as of a
-    later version, may be anything; those of baselines are among `SCORES`, all of a record alike."""
+    """Return the units of a kind of cell's metrics, by name. An unknown metric, as of a later
+    version, may be anything; those of baselines are among `SCORES`."""
     return _MADE.get(type(cell), {})

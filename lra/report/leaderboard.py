@@ -1,7 +1,7 @@
-"""Where each mechanism stands: accuracy, costs against exact attention at one length, and proof.
+"""Leaderboard: each mechanism's accuracy, costs against exact attention at one length, and proof.
 
-The front holds a mechanism only where differences are told apart. One that is surely dearer than
-another must be surely more accurate, and what computes the same function never is.
+The front counts only differences beyond noise. A mechanism that is surely slower than another must
+be surely more accurate, and one that computes the same function never is.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _SURE = 1.96
 
 
 class Ratio(msgspec.Struct, frozen=True):
-    """A cost over that of exact attention."""
+    """A cost as a multiple of exact attention's."""
 
     value: float
     spread: float = 0.0
-    """Distance of its bounds."""
+    """Distance between its bounds."""
     disturbed: bool = False
     elsewhere: bool = False
-    """Whether it was measured on another machine class or build than the run's."""
+    """Whether it was measured on another class of machine or build than the run's."""
     other_settings: bool = False
     """Whether the mechanism was timed with other settings than it was trained with."""
 
@@ -49,14 +49,14 @@ class Ratio(msgspec.Struct, frozen=True):
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """One mechanism in all that is known of it."""
+    """Results of one mechanism: a row of the leaderboard."""
 
     key: Key
     score: Score | None
-    """Mean over tasks, or the only task's."""
+    """Mean over tasks, or score on the only task."""
     train: Ratio | None
     memory: Ratio | None
-    """Peak of a training step."""
+    """Peak memory of a training step."""
     decode: Ratio | None
     """Time of a decoding step."""
     state: Ratio | None
@@ -72,15 +72,15 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class Leaderboard(msgspec.Struct, frozen=True):
-    """All mechanisms of a report, and who is on the front."""
+    """All mechanisms of a report, and the front."""
 
     scores: Accuracies | None
     setting: CostSetting | None
-    """Calls that the costs are of."""
+    """Setting of the calls whose costs are shown."""
     length: int | None
     decoding: CostSetting | None
     decoded: int | None
-    """Length of the context that a decoding step is timed after."""
+    """Length of the context before the timed decoding step."""
     standings: tuple[Standing, ...]
     front: frozenset[Key]
 
@@ -88,8 +88,8 @@ class Leaderboard(msgspec.Struct, frozen=True):
 def leaderboard(
     analysis: Analysis, scores: Accuracies | None = None, length: int | None = None
 ) -> Leaderboard:
-    """Return where the mechanisms of a report stand: by its main accuracies, or by `scores`, and by
-    costs at a length, the longest that most reached unless it is given."""
+    """Return the leaderboard of a report: by its main accuracies, or by `scores`, and by costs at a
+    length, by default the longest that most mechanisms reached."""
     main, longest = main_setting(analysis, "train")
     # Boards of other tables and lengths show accuracy and training alone.
     is_main = scores is None and length is None
@@ -135,8 +135,8 @@ def leaderboard(
 
 
 def front(standings: Iterable[Standing], scores: Accuracies | None) -> frozenset[Key]:
-    """Return who is on the front of accuracy and training time: nobody is surely better in one of
-    the two and not surely worse in the other. No mixing is no choice."""
+    """Return the front of accuracy and training time: a mechanism is on it unless another is surely
+    better in one of the two and not surely worse in the other. No mixing is never on it."""
     placed = [
         one
         for one in standings
@@ -154,7 +154,7 @@ def front(standings: Iterable[Standing], scores: Accuracies | None) -> frozenset
 
 
 class _Told:
-    """Accuracies of one table, for whether two mechanisms are told apart by them."""
+    """Accuracies of one table, to tell whether two mechanisms differ."""
 
     def __init__(self, scores: Accuracies | None) -> None:
         self._seeds: dict[tuple[str, str], dict[str, dict[int, float]]] = defaultdict(dict)
@@ -171,8 +171,9 @@ class _Told:
     def better(self, one: Standing, other: Standing) -> bool:
         """Return whether one mechanism is surely more accurate than another.
 
-        By pairs of seeds where both have several; else by sampling of the test rows alone, which is
-        the least that two trainings differ by. Two of the same function are not told apart.
+        By pairs of seeds where both have several; else by sampling of the test rows alone, the
+        smallest noise between two trainings. Two that compute the same function are never told
+        apart.
         """
         if one.is_exact and other.is_exact:
             return False
@@ -193,7 +194,7 @@ class _Told:
 
 
 def main_setting(analysis: Analysis, mode: str) -> tuple[CostSetting | None, int | None]:
-    """Return the first setting with calls of a mode, and the longest length among those at which
+    """Return the first setting with calls of a mode, and the longest among the lengths at which
     most mechanisms have a time there."""
     pooled = analysis.costs.pooled
     timed = pooled[(pooled["mode"] == mode) & (pooled["metric"] == "latency")]
@@ -207,7 +208,7 @@ def main_setting(analysis: Analysis, mode: str) -> tuple[CostSetting | None, int
 
 
 class _Ratios:
-    """Ratios to exact attention of one mode at one length, the run's own before others."""
+    """Ratios to exact attention in one mode at one length, the run's own before others."""
 
     def __init__(
         self, analysis: Analysis, setting: CostSetting | None, mode: str, length: int | None
@@ -224,7 +225,7 @@ class _Ratios:
         tried = pooled.groupby(["setting", "variant"])["length"].size()
         pairs = zip(own["setting"], own["variant"], strict=True)
         own = own.assign(place=own["setting"].map(order), tried=[-tried[pair] for pair in pairs])
-        # "run" sorts behind "reference".
+        # Sorted backwards: "run" before "reference".
         keys, up = ["place", "origin", "tried", "variant"], [True, False, True, True]
         self._found: dict[tuple[str, str], Ratio] = {}
         for row in typed(own.sort_values(keys, ascending=up), _Row):
@@ -234,8 +235,8 @@ class _Ratios:
             self._found.setdefault((row.metric, row.mechanism), ratio)
 
     def of(self, key: Key, metric: str) -> Ratio | None:
-        """Return a mechanism's ratio: with its own settings, else with those it was timed with at
-        most lengths; of the run, else of the reference."""
+        """Return a mechanism's ratio: with its own settings, else with those that it was timed with
+        at most lengths; from the run, else from the reference."""
         own = self._found.get((metric, key.variant))
         return own or self._found.get((metric, key.mechanism))
 
@@ -262,7 +263,8 @@ def _called(one: CostSetting) -> CostSetting:
 
 
 def _crossings(analysis: Analysis, setting: CostSetting | None) -> dict[str, Value]:
-    """Where a training step begins to pay, by variant and by mechanism; the run's before others."""
+    """Lengths from which a training step costs less, by variant and by mechanism; the run's before
+    others."""
     found: dict[str, Value] = {}
     for one in [] if setting is None else [setting, *_elsewhere(analysis, setting)]:
         rows = crossovers(analysis.costs, one.id)
@@ -278,7 +280,7 @@ def _crossings(analysis: Analysis, setting: CostSetting | None) -> dict[str, Val
 def _keys(
     analysis: Analysis, scores: Accuracies | None, setting: CostSetting | None, length: int | None
 ) -> list[Key]:
-    """The rows of the accuracies; without any those of the costs."""
+    """Rows of the accuracies; without any those of the costs."""
     figures = analysis.evidence.figures
     if scores is not None:
         protocols = [column.protocol for column in scores.columns]
@@ -290,7 +292,7 @@ def _keys(
 
 
 def _scores(scores: Accuracies | None) -> dict[tuple[str, str], Score]:
-    """The mean over tasks by row; where there is none, the only task's."""
+    """Mean over tasks by row; where there is none, score on the only task."""
     if scores is None:
         return {}
     if scores.averaged:
@@ -303,7 +305,7 @@ def _scores(scores: Accuracies | None) -> dict[tuple[str, str], Score]:
 
 
 def _shortcuts(analysis: Analysis, scores: Accuracies | None) -> dict[str, float]:
-    """The best simple baseline of each column that has one."""
+    """Best simple baseline of each column that has one."""
     if scores is None:
         return {}
     found = {c.protocol: shortcut(analysis.evidence, scores, c) for c in scores.columns}
@@ -311,7 +313,7 @@ def _shortcuts(analysis: Analysis, scores: Accuracies | None) -> dict[str, float
 
 
 def _beaten(scores: Accuracies | None, simple: Mapping[str, float]) -> dict[tuple[str, str], bool]:
-    """Whether a row is above the best simple baseline on every task that has one."""
+    """Whether each row is above the best simple baseline on every task that has one."""
     if scores is None or not simple:
         return {}
     own = scores.pooled[scores.pooled["mean"].notna()]

@@ -25,22 +25,22 @@ from lra.training.setup import Training
 from lra.training.step import Step
 
 LOOK_EVERY = 64
-"""Steps between looks at the loss on a CPU, where looking does not wait for a device."""
+"""Steps between looks at the loss on a CPU, where a look does not wait for a device."""
 SAVE_EVERY = 30.0
-"""Most seconds that a kill may cost."""
+"""Largest number of seconds that a kill may cost."""
 SAVE_SHARE = 0.05
-"""Most of the time that writing checkpoints at validations may take."""
+"""Largest share of the time for checkpoints after validations."""
 REPORT_EVERY = 0.5
-"""Seconds between reports of progress that carry no new validation."""
+"""Seconds between reports of progress without a new validation."""
 
 
 def train(run: Run) -> Trained:
-    """Train by AdamW on cross-entropy from where a run stands, choose by validation, test the
-    choice once.
+    """Train by AdamW on cross-entropy from a run's state on, choose by validation, test the choice
+    once.
 
-    The best by accuracy is chosen, of equals the one with the lower loss; where bits are counted,
-    by loss alone. On a CPU, an interrupted training ends in the same numbers as an uninterrupted
-    one with as many threads.
+    The best by accuracy is chosen, among equals the one with the lower loss; for bits per byte, by
+    loss alone. On a CPU, an interrupted training ends in the same numbers as an uninterrupted one
+    with as many threads.
 
     Raises `Diverged`, `Interrupted`, and `LraError` for a batch smaller than there are ranks.
     """
@@ -58,11 +58,11 @@ def train(run: Run) -> Trained:
 class Run:
     """The state of one training.
 
-    A `checkpoint` that exists is continued; one that this training wrote to the end is tested
-    again. The caller deletes it. `stop` is asked before every step and evaluation batch.
-    Under several `ranks` each process has the same arguments, `device` apart; they train one model
-    on the batches of one process, whose numbers they reach up to rounding, but for what is drawn at
-    random in a forward pass. All end with the same scores; the first one writes.
+    An existing `checkpoint` is continued; one of a finished training is tested again. The caller
+    deletes it. `stop` is called before every step and evaluation batch. Under several `ranks` each
+    process has the same arguments, `device` apart; they train one model on the batches of a single
+    process and reach its numbers up to rounding, but for random draws in a forward pass. All end
+    with the same scores; the first one writes.
 
     Raises `UnsupportedError` for a precision that the device lacks, and `LraError` for a checkpoint
     of another training.
@@ -86,7 +86,8 @@ class Run:
         self.step = Step(model, training, device=device, ranks=ranks)
         self.identity = _identity(model, training, device)
         self.standing = Standing(torch.zeros((), dtype=torch.float64, device=device))
-        # Ranks draw different noise for their different rows; the first as one process alone.
+        # Ranks draw different noise for their different rows; the first draws as a single process
+        # does.
         own = part_seed(training.seed, f"rank {ranks.index}") if ranks.index else training.seed
         torch.manual_seed(own)
         self.step.called.train()
@@ -100,8 +101,8 @@ class Run:
         self.reported_at = self.standing.seconds
 
     def train_step(self) -> None:
-        """One optimiser step, and a word of it now and then; raises `Diverged` where the loss is
-        seen not to be finite."""
+        """Make one optimiser step, with a report now and then; raises `Diverged` where the loss is
+        found not to be finite."""
         standing = self.standing
         started = perf_counter()
         self.step(standing.step, standing.loss_sum)
@@ -113,7 +114,8 @@ class Run:
             self._tell(None)
 
     def validation_is_due(self) -> bool:
-        """After every `evaluate_every` steps and at the end, once each."""
+        """Whether a validation is due: after every `evaluate_every` steps and at the end, once
+        each."""
         step, curve = self.standing.step, self.standing.curve
         due = step % self.spec.evaluate_every == 0 or step == self.spec.steps
         return due and step > 0 and (not curve or curve[-1].step < step)
@@ -151,7 +153,7 @@ class Run:
         return due or self.standing.step == self.spec.steps
 
     def finish(self) -> Trained:
-        """Test the weights that were kept, once."""
+        """Test the kept weights, once."""
         standing, best = self.standing, self.standing.best
         if best is None:
             raise RuntimeError("no validation has chosen weights to test")
@@ -166,8 +168,8 @@ class Run:
         )
 
     def poll(self, tally: Tally | None = None) -> None:
-        """Save where it is time to; also where the caller wants the training to stop, and raise
-        `Interrupted`. `tally` is what an evaluation has counted so far."""
+        """Save when it is time to; also where the caller wants the training to stop, and then raise
+        `Interrupted`. `tally` holds the counts of an evaluation so far."""
         late = self.standing.step > 0 and perf_counter() - self.saved_at > SAVE_EVERY
         late, stop = self.ranks.agree(late, self.stop is not None and self.stop())
         if late or stop:
@@ -176,7 +178,7 @@ class Run:
             raise Interrupted(self.standing.step, self.spec.steps)
 
     def _score(self, split: Split) -> Score:
-        """Score a split, from where an interrupted evaluation left it."""
+        """Score a split, from where an interrupted evaluation stopped."""
         begun, self.standing.tally = self.standing.tally, None
         return evaluate(
             self.step.called,
@@ -199,7 +201,7 @@ class Run:
         return (score.accuracy, -score.loss) if by_accuracy else (-score.loss,)
 
     def save(self, tally: Tally | None = None) -> None:
-        """Write the checkpoint, where there is to be one."""
+        """Write the checkpoint, where there is a path for one."""
         if self.checkpoint is None:
             return
         if tally is None:
@@ -207,7 +209,7 @@ class Run:
         standing, total = self.standing, self.ranks.total
         shared = replace(standing, loss_sum=total(standing.loss_sum))
         if tally is not None:
-            # Reading waits for the device, which has no training to do here but an evaluation.
+            # Reading waits for the device: only an evaluation is lost to that, no training.
             counted = total(tally.loss).cpu(), total(tally.correct).cpu()
             shared.tally = Tally(tally.batches, *counted)
         started = perf_counter()
@@ -227,7 +229,7 @@ class Run:
         return Generators(gather(torch.get_rng_state()), cuda)
 
     def wait(self) -> None:
-        """Let the device finish what it was given; that, too, is training time."""
+        """Let the device finish its work; that, too, is training time."""
         if self.device.type == "cuda":
             started = perf_counter()
             torch.cuda.synchronize(self.device)
@@ -245,7 +247,7 @@ class Run:
 
 
 def _identity(model: nn.Module, training: Training, device: torch.device) -> str:
-    """Hash that tells a training's checkpoints from those of others."""
+    """Hash that identifies a training's checkpoints."""
     one, rows = training, len(training.dataset.train)
     shapes = {name: list(value.shape) for name, value in model.state_dict().items()}
     return value_hash(

@@ -27,7 +27,7 @@ from lra.report.write.markdown import plain_text
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
 _MOST = 5
 _NAMED = 3
-"""So many mechanisms a sentence names."""
+"""Number of mechanisms that a sentence names."""
 
 
 def headline(analysis: Analysis) -> Headline:
@@ -42,8 +42,8 @@ def headline(analysis: Analysis) -> Headline:
 
 
 def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
-    """Return the sentences and the small table to print: the run beside exact attention and no
-    mixing; of a store of profiles alone theirs."""
+    """Return the sentences and the small table to print: the run against exact attention and no
+    mixing; for a store of profiles alone, those of the profiles."""
     board = leaderboard(analysis)
     if not board.standings:
         told, table = profile.spoken(analysis.evidence) or (_first_sentences(analysis, board), None)
@@ -58,7 +58,7 @@ def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
 
 
 def _first_sentences(analysis: Analysis, board: Leaderboard) -> tuple[str, ...]:
-    """At most five: those of the leaderboard, else those of errors or of profiles."""
+    """Sentences, five at most: the leaderboard's, else those on errors or profiles."""
     found = sentences(board) or error.sentences(analysis)
     if not found:
         profiled = profile.spoken(analysis.evidence)
@@ -71,7 +71,7 @@ def _first_sentences(analysis: Analysis, board: Leaderboard) -> tuple[str, ...]:
 
 
 def sentences(board: Leaderboard) -> list[str]:
-    """Return at most five sentences: accuracy, costs, where it pays, the front, how sure."""
+    """Return at most five sentences: accuracy, costs, crossover, front, certainty."""
     asked = _asked(board)
     if not asked:
         return []
@@ -86,7 +86,7 @@ def sentences(board: Leaderboard) -> list[str]:
 
 
 def _asked(board: Leaderboard) -> list[Standing]:
-    """The run's mechanisms, without exact attention and the floor where there are others."""
+    """Mechanisms of the run, without exact attention and the floor where there are others."""
     own = [one for one in board.standings if one.key.origin == "run"]
     others = [one for one in own if one.key.mechanism not in (EXACT, NO_MIXING)]
     return others or [one for one in own if one.key.mechanism == EXACT] or own
