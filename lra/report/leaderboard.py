@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from lra.core.catalogue import NO_MIXING
+from lra.core.cells import Mode
 from lra.core.protocol import Machine
 from lra.report.accuracy import Accuracies, Score
 from lra.report.analysis import Analysis
@@ -54,16 +55,17 @@ class Standing(msgspec.Struct, frozen=True):
     key: Key
     score: Score | None
     """Mean over tasks, or the only task's."""
-    train: Ratio | None
+    time: Ratio | None
+    """A call of the board's mode."""
     memory: Ratio | None
-    """Peak of a training step."""
+    """Peak of such a call."""
     decode: Ratio | None
     """Time of a decoding step."""
     state: Ratio | None
     """Bytes kept for decoding."""
     pays_from: Value | None
-    """Length from which a training step takes less time than exact attention's; 0 below the
-    shortest measured, infinite where it never does."""
+    """Length from which such a call takes less time than exact attention's; 0 below the shortest
+    measured, infinite where it never does."""
     check: Check | None
     is_exact: bool
     beats_shortcut: bool | None
@@ -75,6 +77,8 @@ class Leaderboard(msgspec.Struct, frozen=True):
     """All mechanisms of a report, and who is on the front."""
 
     scores: Accuracies | None
+    mode: Mode
+    """Training steps, or forward passes where no training step was timed."""
     setting: CostSetting | None
     """Calls that the costs are of."""
     length: int | None
@@ -90,25 +94,29 @@ def leaderboard(
 ) -> Leaderboard:
     """Return where the mechanisms of a report stand: by its main accuracies, or by `scores`, and by
     costs at a length, the longest that most reached unless it is given."""
-    main, longest = main_setting(analysis, "train")
+    mode: Mode = "train"
+    main, longest = main_setting(analysis, mode)
+    if main is None:
+        mode = "forward"
+        main, longest = main_setting(analysis, mode)
     # Of other tables and lengths only accuracy and training are asked for.
     is_main = scores is None and length is None
     scores, length = scores or analysis.main, length or longest
     decoding, decoded = main_setting(analysis, "decode")
     made = checks(analysis.evidence)
     known, exact = check_of(made), exact_mechanisms(made)
-    times = _Ratios(analysis, main, "train", length)
+    times = _Ratios(analysis, main, mode, length)
     steps = _Ratios(analysis, decoding if is_main else None, "decode", decoded)
     memory = PEAK_MEMORY[main.device] if main else ""
-    crossing = _crossings(analysis, main) if is_main else {}
-    keys = _keys(analysis, scores, main, length)
+    crossing = _crossings(analysis, main, mode) if is_main else {}
+    keys = _keys(analysis, scores, main or decoding, length if main else decoded)
     means = _scores(scores)
     beaten = _beaten(scores, _shortcuts(analysis, scores))
     standings = tuple(
         Standing(
             key=key,
             score=means.get((key.origin, key.variant)),
-            train=times.of(key, "latency"),
+            time=times.of(key, "latency"),
             memory=times.of(key, memory),
             decode=steps.of(key, "latency"),
             state=steps.of(key, "state_bytes"),
@@ -121,6 +129,7 @@ def leaderboard(
     )
     return Leaderboard(
         scores=scores,
+        mode=mode,
         setting=main,
         length=length,
         decoding=decoding,
@@ -131,20 +140,20 @@ def leaderboard(
 
 
 def front(standings: Iterable[Standing], scores: Accuracies | None) -> frozenset[Key]:
-    """Return who is on the front of accuracy and training time: nobody is surely better in one of
+    """Return who is on the front of accuracy and time: nobody is surely better in one of
     the two and not surely worse in the other. No mixing is no choice."""
     placed = [
         one
         for one in standings
-        if one.train and one.score and one.key.mechanism != NO_MIXING and not _is_nan(one.score)
+        if one.time and one.score and one.key.mechanism != NO_MIXING and not _is_nan(one.score)
     ]
     told = _Told(scores)
 
     def beats(one: Standing, other: Standing) -> bool:
-        assert one.train and other.train, "only what is placed is compared"
-        if one.train.is_below(other.train):
+        assert one.time and other.time, "only what is placed is compared"
+        if one.time.is_below(other.time):
             return not told.better(other, one)
-        return not other.train.is_below(one.train) and told.better(one, other)
+        return not other.time.is_below(one.time) and told.better(one, other)
 
     return frozenset(one.key for one in placed if not any(beats(other, one) for other in placed))
 
@@ -257,12 +266,12 @@ def _called(one: CostSetting) -> CostSetting:
     return msgspec.structs.replace(one, machine=anywhere, threads=1, torch="", version=())
 
 
-def _crossings(analysis: Analysis, setting: CostSetting | None) -> dict[str, Value]:
-    """Where a training step begins to pay, by variant and by mechanism; the run's before others."""
+def _crossings(analysis: Analysis, setting: CostSetting | None, mode: Mode) -> dict[str, Value]:
+    """Where a call begins to pay, by variant and by mechanism; the run's before others."""
     found: dict[str, Value] = {}
     for one in [] if setting is None else [setting, *_elsewhere(analysis, setting)]:
         rows = crossovers(analysis.costs, one.id)
-        rows = rows[(rows["kind"] == "time") & (rows["mode"] == "train")]
+        rows = rows[(rows["kind"] == "time") & (rows["mode"] == mode)]
         rows = rows.assign(tried=rows["lengths"].map(len))
         order = ["origin", "tried", "variant"]
         for _, row in rows.sort_values(order, ascending=[False, False, True]).iterrows():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 from lra.core.catalogue import EXACT, NO_MIXING
@@ -14,6 +13,7 @@ from lra.report.plots.tradeoff import tradeoff_figure
 from lra.report.sections import error, profile
 from lra.report.sections.accuracy import score_text
 from lra.report.sections.caveats import caveats
+from lra.report.sections.cost_table import CALLS
 from lra.report.words import (
     NO_VALUE,
     TIMES,
@@ -27,6 +27,7 @@ EMPTY = "There is no record to report: run python -m lra run --impl performer, t
 _MOST = 5
 _LEAST = 0.001
 """Ratios below are told as less than it."""
+_DOING = {"train": "training", "forward": "forward"}
 _NAMED = 3
 """So many mechanisms a sentence names."""
 
@@ -66,15 +67,21 @@ def _first_sentences(analysis: Analysis, board: Leaderboard) -> tuple[str, ...]:
         found = list(profiled[0]) if profiled else []
     if not found and analysis.evidence.checks:
         found = ["The run has conformance checks alone: see Capabilities."]
+    if not found and _has_records(analysis):
+        found = ["The run has no accuracy and no time of a call yet."]
     return tuple(found[:_MOST]) or (EMPTY,)
+
+
+def _has_records(analysis: Analysis) -> bool:
+    evidence = analysis.evidence
+    return bool(evidence.kept or evidence.shown or evidence.others or evidence.ceilings)
 
 
 def present(board: Leaderboard) -> Table:
     """Return the leaderboard: a row a mechanism, the most accurate first."""
-    known = Counter((one.key.origin, one.key.mechanism) for one in board.standings)
     columns: list[tuple[str, Callable[[Standing], Value]]] = [
         ("accuracy, %", lambda one: _accuracy(one, board)),
-        ("training time", lambda one: _ratio(one.train, one.key in board.front)),
+        (f"{_DOING[board.mode]} time", lambda one: _ratio(one.time, one.key in board.front)),
         ("memory", lambda one: _ratio(one.memory)),
         ("decoding time", lambda one: _ratio(one.decode)),
         ("state", lambda one: _ratio(one.state)),
@@ -90,8 +97,7 @@ def present(board: Leaderboard) -> Table:
     rows = []
     for one in sorted(board.standings, key=_order):
         values = tuple(cells[one.key][place] for place in kept)
-        alone = known[one.key.origin, one.key.mechanism] == 1
-        label = one.key.name if alone else one.key.label
+        label = _name(one, board)
         rows.append(Row(label, values, one.key.mechanism, one.key.variant, one.key.origin))
     return Table(
         id="leaderboard",
@@ -104,10 +110,20 @@ def present(board: Leaderboard) -> Table:
     )
 
 
+def _name(one: Standing, board: Leaderboard) -> str:
+    """The mechanism, with its settings where the board has several of it."""
+    alike = [
+        other
+        for other in board.standings
+        if (other.key.origin, other.key.mechanism) == (one.key.origin, one.key.mechanism)
+    ]
+    return one.key.name if len(alike) == 1 else one.key.label
+
+
 def _order(one: Standing) -> tuple[object, ...]:
     """The run's before the reference's, the most accurate first, then the fastest."""
     mean = one.score.mean if one.score and not math.isnan(one.score.mean) else -1.0
-    time = one.train.value if one.train else math.inf
+    time = one.time.value if one.time else math.inf
     return (one.key.origin != "run", -mean, time, one.key.label)
 
 
@@ -167,10 +183,15 @@ def _caption(board: Leaderboard) -> str:
 
 
 def _notes(board: Leaderboard) -> list[str]:
-    notes = ["Bold: on the front of accuracy and training time, where differences are told apart."]
+    notes = []
+    if board.front:
+        notes.append(
+            f"Bold: on the front of accuracy and {_DOING[board.mode]} time, where differences are "
+            "told apart."
+        )
     if any(one.beats_shortcut is False for one in board.standings):
         notes.append("†: on some task no better than the best simple baseline.")
-    ratios = [one.train for one in board.standings if one.train]
+    ratios = [one.time for one in board.standings if one.time]
     if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
         notes.append("Some were timed with other settings, or on another machine: see Trade-off.")
     return notes
@@ -210,7 +231,7 @@ def _told_accuracy(board: Leaderboard, asked: Sequence[Standing]) -> str:
     )
     ranked = sorted(scored, key=_order)
     approximate = [one for one in ranked if not one.is_exact] or ranked
-    named = [f"{one.key.name} {_share(one, board)} %" for one in approximate]
+    named = [f"{_name(one, board)} {_share(one, board)} %" for one in approximate]
     anchors = [
         f"{name} {_share(one, board)} %"
         for name, mechanism in ((f"exact attention ({EXACT})", EXACT), ("no mixing", NO_MIXING))
@@ -229,42 +250,57 @@ def _first(board: Leaderboard, mechanism: str) -> list[Standing]:
 
 
 def _told_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
-    timed = [one for one in asked if one.train]
+    timed = [one for one in asked if one.time]
     if not timed or board.length is None:
-        return ""
+        return _decoding_costs(board, asked)
     if len(timed) == 1:
         (one,) = timed
         memory = f" and {_ratio(one.memory).text} its memory" if one.memory else ""
         return (
-            f"At length {board.length:,} a training step of {one.key.name} takes "
-            f"{_ratio(one.train).text} the time of {EXACT}{memory}."
+            f"At length {board.length:,} a {CALLS[board.mode]} of {_name(one, board)} takes "
+            f"{_ratio(one.time).text} the time of {EXACT}{memory}."
         )
-    fastest = sorted(timed, key=lambda one: one.train.value if one.train else 0.0)
+    fastest = sorted(timed, key=lambda one: one.time.value if one.time else 0.0)
     lean = [one for one in timed if one.memory]
     leanest = sorted(lean, key=lambda one: one.memory.value if one.memory else 0.0)
-    fast = [f"{one.key.name} {_ratio(one.train).text}" for one in fastest[:_NAMED]]
-    small = [f"{one.key.name} {_ratio(one.memory).text}" for one in leanest[:_NAMED]]
+    fast = [f"{_name(one, board)} {_ratio(one.time).text}" for one in fastest[:_NAMED]]
+    small = [f"{_name(one, board)} {_ratio(one.memory).text}" for one in leanest[:_NAMED]]
     least = f"; least memory: {listing(small)}" if small else ""
     return (
-        f"Fastest to train at length {board.length:,}: {listing(fast)} the time of {EXACT}{least}."
+        f"Fastest {CALLS[board.mode]} at length {board.length:,}: {listing(fast)} the time of "
+        f"{EXACT}{least}."
     )
 
 
+def _decoding_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
+    """The fastest decoding steps, where nothing else was timed."""
+    timed = [one for one in asked if one.decode]
+    if not timed or board.decoded is None:
+        return ""
+    timed.sort(key=lambda one: one.decode.value if one.decode else 0.0)
+    fast = [f"{_name(one, board)} {_ratio(one.decode).text}" for one in timed[:_NAMED]]
+    first = "A decoding step" if len(timed) == 1 else "Fastest decoding step"
+    return f"{first} after {board.decoded:,} positions: {listing(fast)} the time of {EXACT}."
+
+
 def _told_crossing(board: Leaderboard, asked: Sequence[Standing]) -> str:
-    known = [(one.key.name, one.pays_from) for one in asked if one.pays_from]
+    known = [(_name(one, board), one.pays_from) for one in asked if one.pays_from]
     timed = [(name, value) for name, value in known if value.number is not None]
     if not timed:
         return ""
     if len(timed) == 1:
         ((name, value),) = timed
-        return f"A training step of {name} takes less time than {EXACT}'s from length {value.text}."
+        call = f"A {CALLS[board.mode]} of {name}"
+        if value.number == math.inf:
+            return f"{call} takes less time than {EXACT}'s at no length compared."
+        return f"{call} takes less time than {EXACT}'s from length {value.text}."
     pays = [own for own in timed if own[1].number is not None and math.isfinite(own[1].number)]
     pays.sort(key=lambda own: own[1].number or 0.0)
     late = [f"{name} {value.text}" for name, value in pays[-_NAMED:]]
     last = f", the last {listing(late)}" if late else ""
     return (
-        f"{len(pays)} of {len(timed)} take less time to train than {EXACT} from some length on"
-        f"{last}."
+        f"{len(pays)} of {len(timed)} take less time for a {CALLS[board.mode]} than {EXACT} from "
+        f"some length on{last}."
     )
 
 
@@ -272,9 +308,10 @@ def _told_front(board: Leaderboard, asked: Sequence[Standing]) -> str:
     members = [one for one in board.standings if one.key in board.front]
     if len(members) < 2:
         return ""
-    members.sort(key=lambda one: one.train.value if one.train else 0.0)
-    names = list(dict.fromkeys(one.key.name for one in members))
-    return f"On the front of accuracy and training time: {listing_of(names, 8)}."
+    members.sort(key=lambda one: one.time.value if one.time else 0.0)
+    names = list(dict.fromkeys(_name(one, board) for one in members))
+    front = f"On the front of accuracy and {_DOING[board.mode]} time"
+    return f"{front}: {listing_of(names, 8)}."
 
 
 def _told_doubt(board: Leaderboard, asked: Sequence[Standing]) -> str:
@@ -286,5 +323,5 @@ def _told_doubt(board: Leaderboard, asked: Sequence[Standing]) -> str:
     low = [one for one in asked if one.beats_shortcut is False]
     if not low:
         return ""
-    names = listing_of([one.key.name for one in low], _NAMED)
+    names = listing_of([_name(one, board) for one in low], _NAMED)
     return f"On some task no better than the best simple baseline: {names}."
