@@ -158,14 +158,15 @@ def _facts(
         yield "Laws held", f"{check.held} of {check.held + broken}"
     if standing is None:
         return
-    if standing.train and board.length:
-        text = f"{figures(standing.train.value, standing.train.spread, most=2)} of {EXACT}'s"
-        yield f"Training time at length {board.length:,}", text
+    call = _MODES[board.mode]
+    if standing.time and board.length:
+        text = f"{figures(standing.time.value, standing.time.spread, most=2)} of {EXACT}'s"
+        yield f"Time of a {call} at length {board.length:,}", text
     if standing.memory and board.length:
         text = f"{figures(standing.memory.value, standing.memory.spread, most=2)} of {EXACT}'s"
-        yield f"Training memory at length {board.length:,}", text
+        yield f"Memory of a {call} at length {board.length:,}", text
     if standing.pays_from is not None:
-        yield "Trains faster from length", standing.pays_from.text
+        yield f"Faster {call} from length", standing.pays_from.text
 
 
 Shortcuts = Mapping[str, Simple | None]

@@ -7,12 +7,14 @@ be surely more accurate, and one that computes the same function never is.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import msgspec
 
 from lra.core.catalogue import NO_MIXING
+from lra.core.cells import Mode
 from lra.core.protocol import Machine
 from lra.report.accuracy import Accuracies, Score
 from lra.report.analysis import Analysis
@@ -54,16 +56,17 @@ class Standing(msgspec.Struct, frozen=True):
     key: Key
     score: Score | None
     """Mean over tasks, or score on the only task."""
-    train: Ratio | None
+    time: Ratio | None
+    """Time of a call of the board's mode."""
     memory: Ratio | None
-    """Peak memory of a training step."""
+    """Peak memory of such a call."""
     decode: Ratio | None
     """Time of a decoding step."""
     state: Ratio | None
     """Bytes kept for decoding."""
     pays_from: Value | None
-    """Length from which a training step takes less time than exact attention's; 0 below the
-    shortest measured, infinite where it never does."""
+    """Length from which such a call takes less time than exact attention's; 0 below the shortest
+    measured, infinite where it never does."""
     check: Check | None
     is_exact: bool
     beats_shortcut: bool | None
@@ -71,10 +74,12 @@ class Standing(msgspec.Struct, frozen=True):
     no baseline."""
 
 
-class Leaderboard(msgspec.Struct, frozen=True):
+class Leaderboard(msgspec.Struct, frozen=True, dict=True):
     """All mechanisms of a report, and the front."""
 
     scores: Accuracies | None
+    mode: Mode
+    """Training steps, or forward passes where no training step was timed."""
     setting: CostSetting | None
     """Setting of the calls whose costs are shown."""
     length: int | None
@@ -84,27 +89,40 @@ class Leaderboard(msgspec.Struct, frozen=True):
     standings: tuple[Standing, ...]
     front: frozenset[Key]
 
+    def name(self, one: Standing) -> str:
+        """Return the mechanism, with its settings where the board has several rows of it."""
+        alone = self._rows[one.key.origin, one.key.mechanism] == 1
+        return one.key.name if alone else one.key.label
+
+    @cached_property
+    def _rows(self) -> Counter[tuple[str, str]]:
+        return Counter((one.key.origin, one.key.mechanism) for one in self.standings)
+
 
 def leaderboard(
     analysis: Analysis, scores: Accuracies | None = None, length: int | None = None
 ) -> Leaderboard:
     """Return the leaderboard of a report: by its main accuracies, or by `scores`, and by costs at a
     length, by default the longest that most mechanisms reached."""
-    main, longest = main_setting(analysis, "train")
-    # Boards of other tables and lengths show accuracy and training alone.
+    mode: Mode = "train"
+    main, longest = main_setting(analysis, mode)
+    if main is None:
+        mode = "forward"
+        main, longest = main_setting(analysis, mode)
+    # Boards of other tables and lengths show accuracy and time alone.
     is_main = scores is None and length is None
     scores, length = scores or analysis.main, length or longest
     decoding, decoded = main_setting(analysis, "decode")
     made = checks(analysis.evidence)
     known, exact = check_of(made), exact_mechanisms(made)
-    train = _Ratios(analysis, main, "train", length)
-    decode = _Ratios(analysis, decoding if is_main else None, "decode", decoded)
+    calls = _Ratios(analysis, main, mode, length)
+    steps = _Ratios(analysis, decoding if is_main else None, "decode", decoded)
     memory = PEAK_MEMORY[main.device] if main else ""
-    crossing = _crossings(analysis, main) if is_main else {}
-    keys = _keys(analysis, scores, main, length)
+    crossing = _crossings(analysis, main, mode) if is_main else {}
+    timed = _keys(analysis, None, main or decoding, length if main else decoded)
+    keys = timed if scores is None else _keys(analysis, scores, None, None)
     if is_main and scores is not None:
         trained = {key.mechanism for key in keys}
-        timed = _keys(analysis, None, main, length)
         keys += [key for key in timed if key.mechanism not in trained and key.is_ours]
     means = _scores(scores)
     beaten = _beaten(scores, _shortcuts(analysis, scores))
@@ -112,10 +130,10 @@ def leaderboard(
         Standing(
             key=key,
             score=means.get((key.origin, key.variant)),
-            train=train.of(key, "latency"),
-            memory=train.of(key, memory),
-            decode=decode.of(key, "latency"),
-            state=decode.of(key, "state_bytes"),
+            time=calls.of(key, "latency"),
+            memory=calls.of(key, memory),
+            decode=steps.of(key, "latency"),
+            state=steps.of(key, "state_bytes"),
             pays_from=crossing.get(key.variant) or crossing.get(key.mechanism),
             check=known.get(key.mechanism),
             is_exact=key.mechanism in exact,
@@ -125,6 +143,7 @@ def leaderboard(
     )
     return Leaderboard(
         scores=scores,
+        mode=mode,
         setting=main,
         length=length,
         decoding=decoding,
@@ -135,20 +154,20 @@ def leaderboard(
 
 
 def front(standings: Iterable[Standing], scores: Accuracies | None) -> frozenset[Key]:
-    """Return the front of accuracy and training time: a mechanism is on it unless another is surely
-    better in one of the two and not surely worse in the other. No mixing is never on it."""
+    """Return the front of accuracy and time: a mechanism is on it unless another is surely better
+    in one of the two and not surely worse in the other. No mixing is never on it."""
     placed = [
         one
         for one in standings
-        if one.train and one.score and one.key.mechanism != NO_MIXING and not _is_nan(one.score)
+        if one.time and one.score and one.key.mechanism != NO_MIXING and not _is_nan(one.score)
     ]
     told = _Told(scores)
 
     def beats(one: Standing, other: Standing) -> bool:
-        assert one.train and other.train, "only what is placed is compared"
-        if one.train.is_below(other.train):
+        assert one.time and other.time, "only what is placed is compared"
+        if one.time.is_below(other.time):
             return not told.better(other, one)
-        return not other.train.is_below(one.train) and told.better(one, other)
+        return not other.time.is_below(one.time) and told.better(one, other)
 
     return frozenset(one.key for one in placed if not any(beats(other, one) for other in placed))
 
@@ -262,13 +281,12 @@ def _called(one: CostSetting) -> CostSetting:
     return msgspec.structs.replace(one, machine=anywhere, threads=1, torch="", version=())
 
 
-def _crossings(analysis: Analysis, setting: CostSetting | None) -> dict[str, Value]:
-    """Lengths from which a training step costs less, by variant and by mechanism; the run's before
-    others."""
+def _crossings(analysis: Analysis, setting: CostSetting | None, mode: Mode) -> dict[str, Value]:
+    """Lengths from which a call takes less time, by variant and by mechanism; the run's first."""
     found: dict[str, Value] = {}
     for one in [] if setting is None else [setting, *_elsewhere(analysis, setting)]:
         rows = crossovers(analysis.costs, one.id)
-        rows = rows[(rows["kind"] == "time") & (rows["mode"] == "train")]
+        rows = rows[(rows["kind"] == "time") & (rows["mode"] == mode)]
         rows = rows.assign(tried=rows["lengths"].map(len))
         order = ["origin", "tried", "variant"]
         for _, row in rows.sort_values(order, ascending=[False, False, True]).iterrows():

@@ -35,7 +35,7 @@ NOT_RUN = "not run"
 NO_VALUE = "n/a"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
-_SEEMS_OTHER = re.compile(r"none|yes|no|[-+]?[0-9.]+(e[-+]?[0-9]+)?|\\(.*\\)|", re.IGNORECASE)
+_SEEMS_OTHER = re.compile(r"none|yes|no|[-+]?[0-9.]+(e[-+]?[0-9]+)?|\(.*\)|", re.IGNORECASE)
 """Texts that look like a value of another type, and are set in quotes."""
 _Value = TypeVar("_Value", int, str)
 

@@ -119,17 +119,8 @@ def ended(name: str, turn: int, status: str) -> Record:
 
 def sized(size: float) -> Callable[[str, int], Record]:
     memory = {"peak_tensor_bytes": Metric(value=size, unit="B")}
-<<<<<<< HEAD
-
-    def record(name: str, turn: int) -> Record:
-        made = timed(name, 1.0, turn)
-        return replace(made, metrics={**made.metrics, **memory})
-
-    return record
-=======
     latency = timed("linear", 1.0, 0).metrics
     return lambda name, turn: timed(name, 1.0, turn, metrics=latency | memory)
->>>>>>> zoo
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,11 @@ def timed(name: str, seconds: float) -> Record:
     )  # fmt: skip
     return Record(
         id=cell.id, cell=cell, status="ok", started_at="2026-11-20T10:00:00Z", seconds=1.0,
-        metrics={"latency": Metric(value=seconds, unit="s")},
+        metrics={
+            "latency": Metric(
+                value=seconds, unit="s", samples=(seconds,), minimum=seconds, q1=seconds, q3=seconds
+            )
+        },
     )  # fmt: skip
 
 

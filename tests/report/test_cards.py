@@ -49,7 +49,31 @@ def test_costs_say_from_which_length_it_pays() -> None:
     # Four times the time at 256 and a quarter of its growth: equal at 4 x 256.
     crossing = next(row for row in section.tables[0].rows if row.label.startswith("time"))
     assert crossing.values[0].number == pytest.approx(1024, rel=0.01)
-    assert section.figures and ("Trains faster from length", crossing.values[0].text) in found.facts
+    assert (
+        section.figures
+        and ("Faster training step from length", crossing.values[0].text) in found.facts
+    )
+
+
+def test_the_curve_is_the_runs_own_where_the_reference_has_more_times() -> None:
+    own, reference = [], []
+    for n in (256, 512, 1024, 2048):
+        slow = "timeout" if n > 512 else "ok"
+        own += [
+            efficiency(EXACT, n, "train", 1.0),
+            efficiency("linear", n, "train", 0.5, status=slow),
+        ]
+        earlier = {"started": "2026-11-19T11:00:00Z"}
+        reference += [
+            efficiency(name, n, "train", second, **earlier)
+            for name, second in ((EXACT, 1.0), ("linear", 8.0))
+        ]
+    drawn = [
+        next(section for section in one.sections if section.topic == "Costs").figures[0].svg
+        for beside in ([], reference)
+        for one in cards(analyse(join(own, beside)), ["linear"])
+    ]
+    assert drawn[0] == drawn[1]
 
 
 def test_each_cost_pays_once_as_the_variant_timed_at_most_lengths() -> None:

@@ -126,7 +126,9 @@ class Grid(Runner):
         match event:
             case str():
                 if not self._stopping:
-                    yield from self._end_without_news(self._forget(key))
+                    # Now, for a future that is released has no error.
+                    error = task.future.exception() if task.future.status == "error" else None
+                    yield from self._end_without_news(self._forget(key), error)
             case TaskEvent(content=Progress() as progress):
                 task.phase = progress.phase
                 self.watcher.progress(task.job, progress)
@@ -168,9 +170,8 @@ class Grid(Runner):
         task.future.release()
         return task
 
-    def _end_without_news(self, task: _Task) -> Iterator[Record]:
+    def _end_without_news(self, task: _Task, error: BaseException | None) -> Iterator[Record]:
         """Handle a task that is done without a final event."""
-        error = task.future.exception() if task.future.status == "error" else None
         if error is None or type(error).__name__ == "KilledWorker":
             self._cluster.workers.pop(task.worker.address, None)
             yield from self._worker_died(task)

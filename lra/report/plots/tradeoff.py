@@ -28,11 +28,11 @@ _CLEAR = 2.0
 
 
 def tradeoff_figure(board: Leaderboard, looks: Looks, id: str = "tradeoff") -> Figure | None:
-    """Return accuracy against the speed of training; None with fewer than two mechanisms placed."""
+    """Return accuracy against the speed of calls; None with fewer than two mechanisms placed."""
     placed = [
         one
         for one in board.standings
-        if one.train and one.score and not math.isnan(one.score.mean) and one.train.value > 0
+        if one.time and one.score and not math.isnan(one.score.mean) and one.time.value > 0
     ]
     if len(placed) < 2 or board.setting is None:
         return None
@@ -41,16 +41,17 @@ def tradeoff_figure(board: Leaderboard, looks: Looks, id: str = "tradeoff") -> F
     def paint(figure: Any) -> None:
         axes = figure.subplots()
         _paint(axes, placed, steps, looks)
-        axes.set_xlabel(f"training speed at length {board.length:,}, {TIMES} that of {EXACT}")
+        axes.set_xlabel(f"{speed} at length {board.length:,}, {TIMES} that of {EXACT}")
         axes.set_ylabel("accuracy, %")
 
+    speed = {"train": "training speed", "forward": "forward speed"}[board.mode]
     notes = ["Right is faster, up is better, small is lean."]
     notes += ["Line: the front."] if len(steps) > 1 else []
     notes += ["Faint: accuracy of a reference row."] if _has_reference(placed) else []
     return Figure(
         id=id,
         title="Accuracy against speed and memory",
-        alt=f"Scatter plot of accuracy against training speed at length {board.length}; the area "
+        alt=f"Scatter plot of accuracy against {speed} at length {board.length}; the area "
         f"of a circle is peak memory. Shown: {listing([one.key.label for one in placed])}. On the "
         f"front: {listing([one.key.label for one in steps])}.",
         caption=" ".join(notes),
@@ -63,8 +64,8 @@ def _has_reference(placed: Sequence[Standing]) -> bool:
 
 
 def _speed(one: Standing) -> float:
-    assert one.train, "only what has a time is placed"
-    return 1.0 / one.train.value
+    assert one.time, "only what has a time is placed"
+    return 1.0 / one.time.value
 
 
 def _point(one: Standing) -> tuple[float, float]:
@@ -91,7 +92,7 @@ def _paint(axes: Axes, placed: Sequence[Standing], steps: Sequence[Standing], lo
         facecolor=list(zip(colours, faint, strict=True)),
         edgecolor=colours,
         linewidth=1.4,
-        linestyle=[(0, (2, 1.5)) if one.train and one.train.elsewhere else "-" for one in placed],
+        linestyle=[(0, (2, 1.5)) if one.time and one.time.elsewhere else "-" for one in placed],
         zorder=3,
     )
     _names(axes, placed, points, areas, colours, corners)

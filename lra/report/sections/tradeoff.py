@@ -68,16 +68,16 @@ def present(scores: Accuracies, boards: list[Leaderboard], analysis: Analysis) -
 
 
 def _is_placed(one: Standing) -> bool:
-    return bool(one.train and one.score and not math.isnan(one.score.mean))
+    return bool(one.time and one.score and not math.isnan(one.score.mean))
 
 
 def _ratio(one: Standing, board: Leaderboard) -> Value:
-    if one.train is None:
+    if one.time is None:
         return Value(NO_VALUE)
-    mark = "elsewhere" if one.train.elsewhere else ""
-    mark = ", ".join(filter(None, [mark, "other settings" if one.train.other_settings else ""]))
-    text = f"{figures(one.train.value, one.train.spread)} {TIMES}"
-    return Value(text, mark, one.train.value, one.key in board.front, one.train.disturbed)
+    mark = "elsewhere" if one.time.elsewhere else ""
+    mark = ", ".join(filter(None, [mark, "other settings" if one.time.other_settings else ""]))
+    text = f"{figures(one.time.value, one.time.spread)} {TIMES}"
+    return Value(text, mark, one.time.value, one.key in board.front, one.time.disturbed)
 
 
 def _table(scores: Accuracies, boards: list[Leaderboard], lines: list[Row]) -> Table:

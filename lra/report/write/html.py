@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -54,7 +55,16 @@ def _render(name: str, looks: Looks, **values: Any) -> str:
         return 1 + markers.index(looks.of(row.mechanism, row.variant).marker)
 
     template = _environment().get_template(name)
-    return template.render(drawing=drawing, marks=MARKS, colour=colour, mark=mark, **values)
+    return template.render(
+        drawing=drawing, marks=MARKS, colour=colour, mark=mark, sorted_by=_sorted_by, **values
+    )
+
+
+def _sorted_by(number: float) -> str:
+    """A number as JavaScript reads it."""
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    return f"{number:.6g}"
 
 
 @cache

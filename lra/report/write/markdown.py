@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 
@@ -26,7 +27,8 @@ def report_markdown(report: Report) -> str:
             if place == 0 and topic.level == "results":
                 parts += [f"*{escape(section.setting)}*" if section.setting else "", *body]
             else:
-                name = escape(section.setting or topic.title)
+                # Up to the next blank line this is HTML, in which a backslash escapes nothing.
+                name = html.escape(escape_controls(section.setting or topic.title), quote=False)
                 parts += [f"<details><summary>{name}</summary>", *body, "</details>"]
     parts += [f"*{escape(report.footer)}*"] if report.footer else []
     return "\n\n".join(part for part in parts if part) + "\n"
