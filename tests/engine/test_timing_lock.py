@@ -115,10 +115,12 @@ def answer(process: subprocess.Popen[str]) -> str:
 
 
 def test_a_dead_holder_holds_nothing(path: Path) -> None:
+    lock = TimingLock(path)
     with asks(path) as other:
-        assert answer(other) == "True" and not TimingLock(path).acquire()
+        assert answer(other) == "True" and not lock.acquire()
         other.kill()
-    assert TimingLock(path).acquire()
+    assert lock.acquire()
+    lock.release()
 
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps the order")
