@@ -13,7 +13,7 @@ from functools import cached_property
 
 import msgspec
 
-from lra.core.catalogue import NO_MIXING
+from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.cells import Mode
 from lra.core.protocol import Machine
 from lra.report.accuracy import Accuracies, Score
@@ -69,6 +69,8 @@ class Standing(msgspec.Struct, frozen=True):
     measured, infinite where it never does."""
     check: Check | None
     is_exact: bool
+    """Whether it is softmax attention with as many parameters as exact attention's model: then the
+    two compute the same function."""
     beats_shortcut: bool | None
     """Whether it is more accurate than the best simple baseline on every task; None where there is
     no baseline."""
@@ -126,6 +128,7 @@ def leaderboard(
         keys += [key for key in timed if key.mechanism not in trained and key.is_ours]
     means = _scores(scores)
     beaten = _beaten(scores, _shortcuts(analysis, scores))
+    resized = _resized(scores)
     standings = tuple(
         Standing(
             key=key,
@@ -136,7 +139,7 @@ def leaderboard(
             state=steps.of(key, "state_bytes"),
             pays_from=crossing.get(key.variant) or crossing.get(key.mechanism),
             check=known.get(key.mechanism),
-            is_exact=key.mechanism in exact,
+            is_exact=key.mechanism in exact and (key.origin, key.variant) not in resized,
             beats_shortcut=beaten.get((key.origin, key.variant)),
         )
         for key in keys
@@ -320,6 +323,17 @@ def _scores(scores: Accuracies | None) -> dict[tuple[str, str], Score]:
     else:
         return {}
     return {(one.origin, one.variant): one for one in typed(table, Score)}
+
+
+def _resized(scores: Accuracies | None) -> set[tuple[str, str]]:
+    """Rows whose models have another number of parameters than exact attention's."""
+    if scores is None:
+        return set()
+    pooled = scores.pooled[scores.pooled["parameters"].notna()]
+    exact = pooled[pooled["mechanism"] == EXACT].set_index("protocol")["parameters"].to_dict()
+    usual = pooled["protocol"].map(exact).astype(float)
+    other = pooled[usual.notna() & (pooled["parameters"] != usual)]
+    return set(zip(other["origin"], other["variant"], strict=True))
 
 
 def _shortcuts(analysis: Analysis, scores: Accuracies | None) -> dict[str, float]:

@@ -91,6 +91,13 @@ def test_the_same_function_is_never_told_apart() -> None:
     assert members(board([*records, broken])) == {EXACT, "full"}
 
 
+def test_softmax_attention_with_fewer_parameters_is_another_function() -> None:
+    records = run({EXACT: 0.90}, {EXACT: 1.0, "multi_query": 1.0})
+    records.append(quality("multi_query", "text", 0.60, parameters=60_000))
+    exact = [check("multi_query", "always"), check(EXACT, "always")]
+    assert members(board([*records, *exact])) == {EXACT}
+
+
 def test_seeds_tell_apart_what_one_could_not() -> None:
     records = [
         quality(name, "text", 0.70 + add + 0.001 * seed, seed=seed)

@@ -112,17 +112,20 @@ def _told_accuracy(board: Leaderboard, asked: Sequence[Standing]) -> str:
         else f"accuracy on {tasks[0].title}"
     )
     ranked = sorted(scored, key=order)
-    approximate = [one for one in ranked if not one.is_exact] or ranked
-    named = [f"{board.name(one)} {accuracy_text(one, board)} %" for one in approximate]
+    others = [one for one in ranked if not one.is_exact] or ranked
+    named = [f"{board.name(one)} {accuracy_text(one, board)} %" for one in others]
     anchors = [
         f"{name} {accuracy_text(one, board)} %"
         for name, mechanism in ((f"exact attention ({EXACT})", EXACT), ("no mixing", NO_MIXING))
         for one in _first(board, mechanism)
     ]
     beside = f"; {listing(anchors)}" if anchors else ""
-    if len(approximate) == 1:
+    if len(others) == 1:
         return f"{over[:1].upper()}{over[1:]}: {named[0]}{beside}."
-    return f"Highest {over}: {listing(named[:_NAMED])} of {len(approximate)}{beside}."
+    whose = f" of {len(others)}"
+    if len(others) < len(ranked):
+        whose += f" that differ from {EXACT}"
+    return f"Highest {over}: {listing(named[:_NAMED])}{whose}{beside}."
 
 
 def _first(board: Leaderboard, mechanism: str) -> list[Standing]:
