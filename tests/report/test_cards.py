@@ -76,6 +76,21 @@ def test_the_curve_is_the_runs_own_where_the_reference_has_more_times() -> None:
     assert drawn[0] == drawn[1]
 
 
+def test_each_setting_has_accuracies_crossovers_and_uses_of_its_own() -> None:
+    """None is picked for its test accuracy, and none is told apart by its label alone."""
+    records = [efficiency(EXACT, n, "train", 1e-3 * (n / 256) ** 2) for n in (256, 512, 1024)]
+    for kind, accuracy in (("a, b 1", 0.6), ("a", 0.7)):
+        more = {"b": 1} if kind == "a" else {}
+        own = mechanism("linear", a=kind, **more)
+        records.append(quality(own, "text", accuracy))
+        records += [efficiency(own, n, "train", 1e-3 * n / 256) for n in (256, 512, 1024)]
+    found = {one.topic: one.tables[0] for one in card("linear", *records).sections}
+    assert sorted(row.values[0].number or 0 for row in found["Accuracy"].rows) == [0.6, 0.7]
+    assert len({row.label for row in found["Accuracy"].rows}) == 2
+    assert len({row.group for row in found["Costs"].rows}) == 2
+    assert len(found["Settings"].rows) == 2
+
+
 def test_laws_that_are_broken_come_first() -> None:
     found = card("linear", check("linear", failed="padding_count"), quality("linear", "text"))
     (section,) = [one for one in found.sections if one.topic == "Laws"]
