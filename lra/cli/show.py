@@ -58,7 +58,11 @@ def command(spec: ShowSpec, out: OutputSpec, target: Path | None, card: bool) ->
     options.require_mechanism(spec.mechanisms, "show", "longformer")
     if card:
         from lra.cli.card import write_cards
+        from lra.core.errors import UsageError
 
+        for flag in options.given(ShowSpec, OutputSpec):
+            if flag not in ("--impl", "--store"):
+                raise UsageError(f"--card is made of records alone; leave {flag} out")
         return write_cards(spec.mechanisms, out.store, target)
     planned = plan_show(spec)
     records = Store(out.store)

@@ -135,7 +135,7 @@ class _Cards:
     def _costs(self, name: str) -> Section:
         own = self.crossings
         if len(own):
-            own = _widest(own[own["mechanism"] == name])
+            own = _several(own[own["mechanism"] == name])
         return Section(
             topic="Costs",
             setting=", ".join(self.board.setting.parts) if self.board.setting else "",
@@ -202,23 +202,27 @@ def accuracy_table(analysis: Analysis, shortcuts: Shortcuts, name: str) -> Table
 def _accuracy_rows(scores: Accuracies, shortcuts: Shortcuts, name: str) -> Iterable[Row]:
     for column in scores.columns:
         pooled = scores.pooled[scores.pooled["protocol"] == column.protocol]
-        own, tested = _best(pooled, name), column.rows.test
-        if own is None:
-            continue
+        tested = column.rows.test
         simple = shortcuts[column.protocol]
-        values = [_score(_best(pooled, other), tested) for other in (name, EXACT, NO_MIXING)]
-        if simple is None:
-            values.append(Value(NOT_RUN))
-        else:
-            values.append(Value(percent(simple.value), simple.name, simple.value))
-        yield Row(column.title, tuple(values), group=", ".join(scores.setting.parts))
+        anchors = [_scored(pooled, anchor)[:1] for anchor in (EXACT, NO_MIXING)]
+        beside = [_score(found[0] if found else None, tested) for found in anchors]
+        beside.append(
+            Value(NOT_RUN)
+            if simple is None
+            else Value(percent(simple.value), simple.name, simple.value)
+        )
+        found = _scored(pooled, name)
+        for one in found:
+            label = column.title if len(found) == 1 else f"{column.title}, {one.label}"
+            values = (_score(one, tested), *beside)
+            yield Row(label, values, group=", ".join(scores.setting.parts))
 
 
-def _best(pooled: pd.DataFrame, name: str) -> Score | None:
-    """Score of a mechanism in the run, else in the reference; among several variants the best."""
+def _scored(pooled: pd.DataFrame, name: str) -> list[Score]:
+    """Scores of a mechanism in the run, one for each of its settings; else in the reference."""
     found = [one for one in typed(pooled[pooled["mechanism"] == name], Score) if one.n]
-    found.sort(key=lambda one: (one.origin != "run", -one.mean, one.variant))
-    return found[0] if found else None
+    own = [one for one in found if one.origin == "run"] or found
+    return sorted(own, key=lambda one: (one.label, one.variant))
 
 
 def _score(score: Score | None, rows: int) -> Value:
@@ -228,22 +232,25 @@ def _score(score: Score | None, rows: int) -> Value:
     return Value(score_text(score, rows), note, score.mean)
 
 
-def _widest(crossings: pd.DataFrame) -> pd.DataFrame:
-    """One row a cost: that of the variant compared at the most lengths, as in the curves."""
-    order = pd.DataFrame(
-        {"lengths": -crossings["lengths"].map(len), "reference": crossings["origin"] != "run"}
-    ).sort_values(["lengths", "reference"], kind="stable")
-    widest = crossings.loc[order.index].drop_duplicates(["setting", "mode", "kind"])
-    return widest.sort_values(["mode", "kind"], kind="stable")
+def _several(crossings: pd.DataFrame) -> pd.DataFrame:
+    """Crossings of variants that were compared at several lengths; all where none was."""
+    several = crossings[crossings["lengths"].map(len) > 1]
+    return several if len(several) else crossings
 
 
 def _crossing_table(own: pd.DataFrame) -> Table | None:
     """Table of the lengths from which each cost lies below exact attention's."""
     if own.empty:
         return None
+    is_one = own["variant"].nunique() == 1
     rows = [
-        Row(f"{_KINDS[row['kind']]} of a {_MODES[row['mode']]}", (crossover_value(row),))
-        for _, row in own.iterrows()
+        Row(
+            f"{_KINDS[row['kind']]} of a {_MODES[row['mode']]}",
+            (crossover_value(row),),
+            group="" if is_one else row["label"],
+            origin=row["origin"],
+        )
+        for _, row in own.sort_values(["label", "variant"], kind="stable").iterrows()
     ]
     return Table(
         id="card-crossover",
@@ -281,17 +288,19 @@ def laws_table(check: Check | None) -> Table | None:
 def settings_table(analysis: Analysis, name: str) -> Table | None:
     """Return a table of the settings that a mechanism was trained and timed with."""
     own = analysis.evidence.figures
-    own = own[own["mechanism"] == name][["kind", "scale", "config"]].drop_duplicates()
-    uses: dict[str, list[str]] = {}
-    for kind, scale, config in own.itertuples(index=False, name=None):
-        text = ", ".join(
+    own = own[own["mechanism"] == name]
+    own = own[["variant", "kind", "scale", "config"]].drop_duplicates()
+    uses: dict[str, set[str]] = {}
+    texts: dict[str, str] = {}
+    for variant, kind, scale, config in own.itertuples(index=False, name=None):
+        texts[variant] = ", ".join(
             f"{key} {value}" for key, value in chosen(msgspec.json.decode(config)).items()
         )
         words = {"quality": f"trained ({scale})", "efficiency": "timed", "error": "error"}[kind]
-        uses.setdefault(text, []).append(words)
+        uses.setdefault(variant, set()).add(words)
     rows = [
-        Row(text or "none", (Value(", ".join(sorted(set(words)))),))
-        for text, words in sorted(uses.items())
+        Row(texts[variant] or "none", (Value(", ".join(sorted(uses[variant]))),))
+        for variant in sorted(uses, key=lambda variant: (texts[variant], variant))
     ]
     if not rows:
         return None
