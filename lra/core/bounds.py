@@ -11,7 +11,7 @@ from itertools import pairwise
 import msgspec
 
 from lra.core.cells import BaselineCell
-from lra.core.metric_units import OPERATORS, SCORES, made
+from lra.core.metric_kinds import OPERATORS, SCORES, metric_kinds
 from lra.core.migrate import EARLIER
 from lra.core.profile_metrics import OPERATOR
 from lra.core.protocol import Fraction, Positive
@@ -62,7 +62,7 @@ def why_impossible(record: Record) -> str | None:
 def _unlike_made(record: Record) -> str | None:
     """Words for the first metric that is not as the code of its kind of cell gives it; None without
     any."""
-    ways = made(record.cell)
+    ways = metric_kinds(record.cell)
     if isinstance(record.cell, BaselineCell) and record.metrics:
         first = next(iter(record.metrics.values()))
         score = next((one for one in SCORES if one.unit == first.unit), SCORES[0])

@@ -33,7 +33,7 @@ class Best:
 
 
 @dataclass
-class Standing:
+class TrainingState:
     """State of a training between two steps.
 
     The order of rows is a function of the seed and the step, so the step is its position.
@@ -63,7 +63,7 @@ class Generators:
 def save(
     path: Path,
     run: str,
-    standing: Standing,
+    state: TrainingState,
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
     generators: Generators,
@@ -77,12 +77,12 @@ def save(
         "run": run,
         "model": model.state_dict(),
         "optimiser": optimiser.state_dict(),
-        "step": standing.step,
-        "seconds": standing.seconds,
-        "loss_sum": standing.loss_sum,
-        "curve": [msgspec.to_builtins(point) for point in standing.curve],
-        "best": None if standing.best is None else vars(standing.best),
-        "tally": None if standing.tally is None else vars(standing.tally),
+        "step": state.step,
+        "seconds": state.seconds,
+        "loss_sum": state.loss_sum,
+        "curve": [msgspec.to_builtins(point) for point in state.curve],
+        "best": None if state.best is None else vars(state.best),
+        "tally": None if state.tally is None else vars(state.tally),
         "generators": vars(generators),
     }
     # Machines of a cluster share the folder, and processes on two of them may have the same id.
@@ -123,7 +123,7 @@ def load(
     optimiser: torch.optim.Optimizer,
     device: torch.device,
     ranks: Ranks = ALONE,
-) -> Standing | None:
+) -> TrainingState | None:
     """Restore model, optimiser and generators from the checkpoint; None without a file.
 
     It may be of another number of ranks: new ones keep their generators, and the sums of all ranks
@@ -156,7 +156,7 @@ def load(
     if device.type == "cuda" and ranks.index < len(generators.cuda):
         torch.cuda.set_rng_state(generators.cuda[ranks.index], device)
     loss_sum = content["loss_sum"].to(device)
-    return Standing(
+    return TrainingState(
         step=content["step"],
         seconds=content["seconds"],
         loss_sum=loss_sum if ranks.index == 0 else torch.zeros_like(loss_sum),

@@ -16,7 +16,7 @@ from lra.core.hashing import value_hash
 from lra.core.records import CurvePoint
 from lra.models.build import part_seed
 from lra.training import checkpoint as checkpoints
-from lra.training.checkpoint import Best, Generators, Standing
+from lra.training.checkpoint import Best, Generators, TrainingState
 from lra.training.objective import Tally, evaluate
 from lra.training.outcome import Diverged, Interrupted, Progress, Score, Trained
 from lra.training.ranks import ALONE, Ranks
@@ -49,7 +49,7 @@ def train(run: Run) -> Trained:
             run.validate()
             if run.is_cheap_to_save():
                 run.save()
-        if run.standing.step == run.spec.steps:
+        if run.state.step == run.spec.steps:
             return run.finish()
         run.poll()
         run.train_step()
@@ -85,7 +85,7 @@ class Run:
         self.checkpoint, self.report, self.stop = checkpoint, report, stop
         self.step = Step(model, training, device=device, ranks=ranks)
         self.identity = _identity(model, training, device)
-        self.standing = Standing(torch.zeros((), dtype=torch.float64, device=device))
+        self.state = TrainingState(torch.zeros((), dtype=torch.float64, device=device))
         # Ranks draw different noise for their different rows; the first draws as a single process
         # does.
         own = part_seed(training.seed, f"rank {ranks.index}") if ranks.index else training.seed
@@ -95,66 +95,66 @@ class Run:
             optimiser = self.step.optimiser
             found = checkpoints.load(checkpoint, self.identity, model, optimiser, device, ranks)
             if found is not None:
-                self.standing = found
+                self.state = found
         self.step.join()
         self.saved_at, self.save_seconds = perf_counter(), 0.0
-        self.reported_at = self.standing.seconds
+        self.reported_at = self.state.seconds
 
     def train_step(self) -> None:
         """Make one optimiser step, with a report now and then; raises `Diverged` where the loss is
         found not to be finite."""
-        standing = self.standing
+        state = self.state
         started = perf_counter()
-        self.step(standing.step, standing.loss_sum)
-        standing.step += 1
-        standing.seconds += perf_counter() - started
-        if self.device.type == "cpu" and standing.step % LOOK_EVERY == 0:
-            self._require_finite(float(self.ranks.total(standing.loss_sum)))
-        if standing.seconds - self.reported_at > REPORT_EVERY:
+        self.step(state.step, state.loss_sum)
+        state.step += 1
+        state.seconds += perf_counter() - started
+        if self.device.type == "cpu" and state.step % LOOK_EVERY == 0:
+            self._require_finite(float(self.ranks.total(state.loss_sum)))
+        if state.seconds - self.reported_at > REPORT_EVERY:
             self._tell(None)
 
     def validation_is_due(self) -> bool:
         """Whether a validation is due: after every `evaluate_every` steps and at the end, once
         each."""
-        step, curve = self.standing.step, self.standing.curve
+        step, curve = self.state.step, self.state.curve
         due = step % self.spec.evaluate_every == 0 or step == self.spec.steps
         return due and step > 0 and (not curve or curve[-1].step < step)
 
     def validate(self) -> None:
         """Add a point to the curve, and keep the weights if they are those to test."""
         self.wait()
-        standing = self.standing
+        state = self.state
         self.ranks.align(self.model)
-        loss_sum = float(self.ranks.total(standing.loss_sum))
+        loss_sum = float(self.ranks.total(state.loss_sum))
         self._require_finite(loss_sum)
         score = self._score(self.dataset.validation)
         self._require_finite(score.loss)
-        last = standing.curve[-1].step if standing.curve else 0
+        last = state.curve[-1].step if state.curve else 0
         point = CurvePoint(
-            step=standing.step,
-            seconds=standing.seconds,
-            train_loss=loss_sum / (standing.step - last),
+            step=state.step,
+            seconds=state.seconds,
+            train_loss=loss_sum / (state.step - last),
             validation_loss=score.loss,
             validation_accuracy=score.accuracy,
-            learning_rate=learning_rate(self.spec, standing.step - 1),
+            learning_rate=learning_rate(self.spec, state.step - 1),
         )
-        standing.curve.append(point)
-        standing.loss_sum.zero_()
+        state.curve.append(point)
+        state.loss_sum.zero_()
         if self._is_kept(score):
-            state = self.model.state_dict()
-            weights = {name: value.to("cpu", copy=True) for name, value in state.items()}
-            standing.best = Best(standing.step, score.accuracy, score.loss, weights)
+            weights = self.model.state_dict()
+            weights = {name: value.to("cpu", copy=True) for name, value in weights.items()}
+            state.best = Best(state.step, score.accuracy, score.loss, weights)
         self._tell(point)
 
     def is_cheap_to_save(self) -> bool:
         """Whether a checkpoint after a validation costs little, or is the last."""
         cheap = self.save_seconds <= SAVE_SHARE * (perf_counter() - self.saved_at)
         (due,) = self.ranks.agree(self.ranks.index == 0 and cheap)
-        return due or self.standing.step == self.spec.steps
+        return due or self.state.step == self.spec.steps
 
     def finish(self) -> Trained:
         """Test the kept weights, once."""
-        standing, best = self.standing, self.standing.best
+        state, best = self.state, self.state.best
         if best is None:
             raise RuntimeError("no validation has chosen weights to test")
         self.model.load_state_dict(best.weights)
@@ -162,24 +162,24 @@ class Run:
             test=self._score(self.dataset.test),
             best_step=best.step,
             validation_accuracy=best.accuracy,
-            curve=tuple(standing.curve),
-            seconds=standing.seconds,
-            steps_per_second=standing.step / standing.seconds,
+            curve=tuple(state.curve),
+            seconds=state.seconds,
+            steps_per_second=state.step / state.seconds,
         )
 
     def poll(self, tally: Tally | None = None) -> None:
         """Save when it is time to; also where the caller wants the training to stop, and then raise
         `Interrupted`. `tally` holds the counts of an evaluation so far."""
-        late = self.standing.step > 0 and perf_counter() - self.saved_at > SAVE_EVERY
+        late = self.state.step > 0 and perf_counter() - self.saved_at > SAVE_EVERY
         late, stop = self.ranks.agree(late, self.stop is not None and self.stop())
         if late or stop:
             self.save(tally)
         if stop:
-            raise Interrupted(self.standing.step, self.spec.steps)
+            raise Interrupted(self.state.step, self.spec.steps)
 
     def _score(self, split: Split) -> Score:
         """Score a split, from where an interrupted evaluation stopped."""
-        begun, self.standing.tally = self.standing.tally, None
+        begun, self.state.tally = self.state.tally, None
         return evaluate(
             self.step.called,
             split,
@@ -193,7 +193,7 @@ class Run:
         )
 
     def _is_kept(self, score: Score) -> bool:
-        best = self.standing.best
+        best = self.state.best
         return best is None or self.spec.tested == "last" or self._merit(score) > self._merit(best)
 
     def _merit(self, score: Score | Best) -> tuple[float, ...]:
@@ -206,8 +206,8 @@ class Run:
             return
         if tally is None:
             self.wait()
-        standing, total = self.standing, self.ranks.total
-        shared = replace(standing, loss_sum=total(standing.loss_sum))
+        state, total = self.state, self.ranks.total
+        shared = replace(state, loss_sum=total(state.loss_sum))
         if tally is not None:
             # Reading waits for the device: only an evaluation is lost to that, no training.
             counted = total(tally.loss).cpu(), total(tally.correct).cpu()
@@ -233,17 +233,17 @@ class Run:
         if self.device.type == "cuda":
             started = perf_counter()
             torch.cuda.synchronize(self.device)
-            self.standing.seconds += perf_counter() - started
+            self.state.seconds += perf_counter() - started
 
     def _require_finite(self, loss: float) -> None:
         if not math.isfinite(loss):
-            raise Diverged(self.standing.step, tuple(self.standing.curve))
+            raise Diverged(self.state.step, tuple(self.state.curve))
 
     def _tell(self, point: CurvePoint | None) -> None:
-        self.reported_at = self.standing.seconds
+        self.reported_at = self.state.seconds
         if self.report is not None and self.ranks.index == 0:
-            standing = self.standing
-            self.report(Progress(standing.step, self.spec.steps, standing.seconds, point))
+            state = self.state
+            self.report(Progress(state.step, self.spec.steps, state.seconds, point))
 
 
 def _identity(model: nn.Module, training: Training, device: torch.device) -> str:

@@ -20,7 +20,7 @@ from lra.core.cells import (
 from lra.core.profile_metrics import PARTS, part_metric
 
 
-class Made(NamedTuple):
+class MetricKind(NamedTuple):
     """Unit, better direction and sampling of a metric."""
 
     unit: str
@@ -29,24 +29,29 @@ class Made(NamedTuple):
     """Whether it is the median of samples, kept beside it."""
 
 
-_SHARE = Made("share", "higher")
-_SECONDS, _BYTES, _COUNT, _RATIO = Made("s"), Made("B"), Made("count"), Made("ratio")
-_TIMED = Made("s", sampled=True)
+_SHARE = MetricKind("share", "higher")
+_SECONDS, _BYTES, _COUNT, _RATIO = (
+    MetricKind("s"),
+    MetricKind("B"),
+    MetricKind("count"),
+    MetricKind("ratio"),
+)
+_TIMED = MetricKind("s", sampled=True)
 
 OPERATORS = _SECONDS
 """Metrics of a profile's operators, named by torch."""
-SCORES = (_SHARE, Made("bit"))
+SCORES = (_SHARE, MetricKind("bit"))
 """Metrics of simple baselines, named by their tasks: all of one record are of the same of these."""
 
-_MADE: dict[type[Cell], dict[str, Made]] = {
+_KINDS: dict[type[Cell], dict[str, MetricKind]] = {
     QualityCell: {
         "test_accuracy": _SHARE,
         "validation_accuracy": _SHARE,
         "decode_agreement": _SHARE,
-        "test_loss": Made("nat"),
-        "bits_per_byte": Made("bit"),
+        "test_loss": MetricKind("nat"),
+        "bits_per_byte": MetricKind("bit"),
         "training_seconds": _SECONDS,
-        "steps_per_second": Made("1/s", "higher"),
+        "steps_per_second": MetricKind("1/s", "higher"),
     },
     EfficiencyCell: {
         **dict.fromkeys(
@@ -62,32 +67,32 @@ _MADE: dict[type[Cell], dict[str, Made]] = {
         ),
         **dict.fromkeys(("operations", "declared_operations"), _COUNT),
         "decode_error": _RATIO,
-        "energy": Made("J"),
-        "idle_power": Made("W", "neither"),
+        "energy": MetricKind("J"),
+        "idle_power": MetricKind("W", "neither"),
     },
     ErrorCell: dict.fromkeys(
         ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error_v"), _RATIO
     ),
     ProfileCell: {
         "step_seconds": _TIMED,
-        "steps_per_second": Made("1/s", "higher", sampled=True),
+        "steps_per_second": MetricKind("1/s", "higher", sampled=True),
         **dict.fromkeys(map(part_metric, PARTS), _SECONDS),
         **dict.fromkeys(
             ("step_in_parts_seconds", "row_seconds", "first_step_seconds", "operators_seconds"),
             _SECONDS,
         ),
         **dict.fromkeys(("operations", "kernels"), _COUNT),
-        "padding": Made("share"),
+        "padding": MetricKind("share"),
     },
     CeilingCell: {
-        "product_rate": Made("1/s", "higher"),
-        "copy_rate": Made("B/s", "higher"),
+        "product_rate": MetricKind("1/s", "higher"),
+        "copy_rate": MetricKind("B/s", "higher"),
     },
-    ShowCell: {"pairs": Made("share", "neither")},
+    ShowCell: {"pairs": MetricKind("share", "neither")},
 }
 
 
-def made(cell: Cell) -> dict[str, Made]:
+def metric_kinds(cell: Cell) -> dict[str, MetricKind]:
     """Return the units of a kind of cell's metrics, by name. An unknown metric, as of a later
     version, may be anything; those of baselines are among `SCORES`."""
-    return _MADE.get(type(cell), {})
+    return _KINDS.get(type(cell), {})
