@@ -25,7 +25,7 @@ from lra.report.leaderboard import Leaderboard, Standing, leaderboard
 from lra.report.load.frame import typed
 from lra.report.load.variants import chosen
 from lra.report.model import Row, Section, Table, Value, drawn, there
-from lra.report.plots.card import cost_curves
+from lra.report.plots.cost_curves import cost_curves
 from lra.report.plots.gallery import card_pattern
 from lra.report.sections.accuracy import score_text
 from lra.report.sections.gallery import newest, pictures
@@ -99,7 +99,7 @@ class _Cards:
         settings = [one for one in (self.board.setting, self.board.decoding) if one is not None]
         ids = dict.fromkeys(one.id for one in settings)
         parts = [crossovers(self.analysis.costs, id).assign(setting=id) for id in ids]
-        return pd.concat(parts) if parts else pd.DataFrame()
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def card(self, name: str) -> Card:
         """Return the card of one mechanism."""
@@ -132,7 +132,8 @@ class _Cards:
 
     def _costs(self, name: str) -> Section:
         own = self.crossings
-        own = own[own["mechanism"] == name] if len(own) else own
+        if len(own):
+            own = _widest(own[own["mechanism"] == name])
         return Section(
             topic="Costs",
             setting=", ".join(self.board.setting.parts) if self.board.setting else "",
@@ -222,6 +223,15 @@ def _score(score: Score | None, rows: int) -> Value:
         return Value(NO_VALUE)
     note = "" if math.isnan(score.sd) else f"± {percent(score.sd)}, n {score.n}"
     return Value(score_text(score, rows), note, score.mean)
+
+
+def _widest(crossings: pd.DataFrame) -> pd.DataFrame:
+    """One row a cost: that of the variant compared at the most lengths, as in the curves."""
+    order = pd.DataFrame(
+        {"lengths": -crossings["lengths"].map(len), "reference": crossings["origin"] != "run"}
+    ).sort_values(["lengths", "reference"], kind="stable")
+    widest = crossings.loc[order.index].drop_duplicates(["setting", "mode", "kind"])
+    return widest.sort_values(["mode", "kind"], kind="stable")
 
 
 def _crossing_table(own: pd.DataFrame) -> Table | None:

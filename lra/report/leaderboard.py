@@ -91,27 +91,31 @@ def leaderboard(
     """Return where the mechanisms of a report stand: by its main accuracies, or by `scores`, and by
     costs at a length, the longest that most reached unless it is given."""
     main, longest = main_setting(analysis, "train")
-    # Of other tables and lengths only accuracy and training are asked for.
+    # Boards of other tables and lengths show accuracy and training alone.
     is_main = scores is None and length is None
     scores, length = scores or analysis.main, length or longest
     decoding, decoded = main_setting(analysis, "decode")
     made = checks(analysis.evidence)
     known, exact = check_of(made), exact_mechanisms(made)
-    times = _Ratios(analysis, main, "train", length)
-    steps = _Ratios(analysis, decoding if is_main else None, "decode", decoded)
+    train = _Ratios(analysis, main, "train", length)
+    decode = _Ratios(analysis, decoding if is_main else None, "decode", decoded)
     memory = PEAK_MEMORY[main.device] if main else ""
     crossing = _crossings(analysis, main) if is_main else {}
     keys = _keys(analysis, scores, main, length)
+    if is_main and scores is not None:
+        trained = {key.mechanism for key in keys}
+        timed = _keys(analysis, None, main, length)
+        keys += [key for key in timed if key.mechanism not in trained and key.is_ours]
     means = _scores(scores)
     beaten = _beaten(scores, _shortcuts(analysis, scores))
     standings = tuple(
         Standing(
             key=key,
             score=means.get((key.origin, key.variant)),
-            train=times.of(key, "latency"),
-            memory=times.of(key, memory),
-            decode=steps.of(key, "latency"),
-            state=steps.of(key, "state_bytes"),
+            train=train.of(key, "latency"),
+            memory=train.of(key, memory),
+            decode=decode.of(key, "latency"),
+            state=decode.of(key, "state_bytes"),
             pays_from=crossing.get(key.variant) or crossing.get(key.mechanism),
             check=known.get(key.mechanism),
             is_exact=key.mechanism in exact,
@@ -312,7 +316,7 @@ def _beaten(scores: Accuracies | None, simple: Mapping[str, float]) -> dict[tupl
         return {}
     own = scores.pooled[scores.pooled["mean"].notna()]
     own = own[own["protocol"].isin(list(simple))]
-    above = own["mean"] > own["protocol"].map(simple)
+    above = own["mean"] > own["protocol"].map(simple).astype(float)
     found: dict[tuple[str, str], bool] = {}
     for key, is_above in zip(zip(own["origin"], own["variant"], strict=True), above, strict=True):
         found[key] = found.get(key, True) and bool(is_above)

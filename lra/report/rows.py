@@ -10,6 +10,7 @@ import pandas as pd
 
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.escape import escape_controls
+from lra.core.peers import PREFIX
 from lra.core.records import Failure, Status
 from lra.report.load.kept import Origin
 from lra.report.model import Row, Value
@@ -31,6 +32,11 @@ class Key(NamedTuple):
     def name(self) -> str:
         """The mechanism without its settings, as people read it."""
         return escape_controls(self.mechanism)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is no public package's."""
+        return not self.mechanism.startswith(PREFIX)
 
     def row(self, values: Sequence[Value], group: str = "") -> Row:
         """Return the row with its values."""

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lra.cli import report
 from lra.cli.report import MARK
 from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.hashing import value_hash
 from lra.core.protocol import Mechanism
 from lra.core.records import Metric
-from lra.store import Store
+from lra.store import Store, reference
 
 from .conftest import TINY
 
@@ -41,12 +40,11 @@ def test_reference_records_of_a_clone_stand_beside_the_runs(
         committed.save(replace(trained, cell=cell, id=cell.id))
     asked = ("report", "--store", str(finished.store), "--out")
     assert lra(*asked, "without").returncode == 0
-    monkeypatch.setattr(report, "__file__", str(tmp_path / "lra/cli/report.py"))
+    monkeypatch.setattr(reference, "__file__", str(tmp_path / "lra/store/reference.py"))
     assert lra(*asked, "with").returncode == 0
     text = {out: Path(out, "report.md").read_text(encoding="utf-8") for out in ("without", "with")}
     assert "elsewhere" not in text["without"]
-    (row,) = [line for line in text["with"].splitlines() if line.startswith("| elsewhere")][:1]
-    assert "reference" in row
+    assert "| elsewhere (reference)" in text["with"]
 
 
 def test_what_is_stated_of_electricity_makes_an_estimate(lra, finished, tmp_path) -> None:

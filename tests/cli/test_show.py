@@ -28,8 +28,11 @@ def test_each_mechanism_is_a_line_and_a_file_and_the_report_shows_them(lra, tmp_
     }
     assert f"{100 * pairs['longformer']:.1f} % of" in first
     assert lra("report").returncode == 0
-    text = (tmp_path / "reports/default/report.md").read_text(encoding="utf-8")
-    assert "longformer, 16 positions" in text
+    folder = tmp_path / "reports/default"
+    assert "plots/gallery.svg" in (folder / "report.md").read_text(encoding="utf-8")
+    for name in ("longformer", "lstm"):
+        page = (folder / f"mechanisms/{name}.html").read_text(encoding="utf-8")
+        assert "<svg" in page and "16 positions" in page
 
 
 def test_a_picture_is_the_same_bytes_from_another_run_and_from_the_record(

@@ -52,6 +52,17 @@ def test_costs_say_from_which_length_it_pays() -> None:
     assert section.figures and ("Trains faster from length", crossing.values[0].text) in found.facts
 
 
+def test_each_cost_pays_once_as_the_variant_timed_at_most_lengths() -> None:
+    records = [efficiency(EXACT, n, "train", 1e-3 * (n / 256) ** 2) for n in (256, 512, 1024, 2048)]
+    for n in (256, 512, 1024, 2048):
+        records.append(efficiency(mechanism("linear", features=8), n, "train", 4e-3 * n / 256))
+    for n in (512, 1024, 2048):
+        records.append(efficiency(mechanism("linear", features=64), n, "train", 1e-6))
+    (section,) = [one for one in card("linear", *records).sections if one.topic == "Costs"]
+    times = [row for row in section.tables[0].rows if row.label.startswith("time")]
+    assert [row.values[0].number for row in times] == [pytest.approx(1024, rel=0.01)]
+
+
 def test_laws_that_are_broken_come_first() -> None:
     found = card("linear", check("linear", failed="padding_count"), quality("linear", "text"))
     (section,) = [one for one in found.sections if one.topic == "Laws"]

@@ -25,6 +25,7 @@ from .sample import (
     mechanism,
     quality,
     store,
+    with_metrics,
 )
 
 
@@ -131,6 +132,41 @@ def test_what_was_trained_with_other_settings_than_timed_says_so() -> None:
         records += [efficiency(one, n, "train", second) for n in (512, 1024)]
     linear = next(one for one in board(records).standings if one.key.mechanism == "linear")
     assert linear.train is not None and linear.train.other_settings
+
+
+def test_each_figure_that_is_known_is_a_column_and_no_other() -> None:
+    records = run({EXACT: 0.9, "linear": 0.8}, {EXACT: 2.0, "linear": 1.0})
+    assert columns(records) == ["accuracy, %", "training time", "memory"]
+    for name, second in {EXACT: 1e-3, "linear": 2e-3}.items():
+        records.append(efficiency(name, 2048, "train", 4 * second))
+        step = efficiency(name, 512, "decode", second)
+        records.append(with_metrics(step, state_bytes=1e6))
+    records.append(check("linear"))
+    assert columns(records) == [
+        "accuracy, %",
+        "training time",
+        "memory",
+        "decoding time",
+        "state",
+        "pays from",
+        "laws held",
+    ]
+
+
+def columns(records: list[Record]) -> list[str]:
+    board = headline(analyse(join(records, []))).leaderboard
+    assert board is not None
+    return list(board.columns)
+
+
+def test_mechanisms_that_were_only_timed_stand_below_the_trained() -> None:
+    records = run({EXACT: 0.9, "linear": 0.8}, {EXACT: 2.0, "linear": 1.0, "reformer": 0.5})
+    records.append(efficiency("peer:performer_pytorch", 1024, "train", 0.1))
+    board = headline(analyse(join(records, []))).leaderboard
+    assert board is not None
+    assert [row.mechanism for row in board.rows] == [EXACT, "linear", "reformer"]
+    accuracy, time, *_ = board.rows[-1].values
+    assert accuracy.number is None and time.number == pytest.approx(0.25)
 
 
 def test_a_shortcut_that_is_not_beaten_is_marked() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from lra.core.errors import UsageError, ensure_readable
+from lra.core.paths import opened
 from lra.core.protocol import Frozen, Positive
 from lra.core.scales import convert, read_toml
 from lra.engine.cluster.shared_folder import SharedFolder
@@ -66,8 +67,8 @@ class Batch(Frozen, frozen=True, kw_only=True):
 def read_batch(file: Path) -> Batch:
     """Return a cluster's file; raises `UsageError` naming what does not fit."""
     where = f"--cluster '{file}'"
-    with ensure_readable(where):
-        content = file.read_bytes()
+    with ensure_readable(where), opened(file) as stream:
+        content = stream.read()
     try:
         batch = convert(read_toml(content, where), Batch, where)
         convert(batch.job, JobArguments, f"{where}, [job]")

@@ -9,6 +9,7 @@ from lra.core.catalogue import NO_MIXING
 from lra.report.accuracy import Accuracies
 from lra.report.model import Figure, Row, Table
 from lra.report.plots.lines import WIDTH
+from lra.report.plots.names import short_names
 from lra.report.plots.style import INK, MUTED, Looks, draw
 from lra.report.words import listing, shortened
 
@@ -53,7 +54,7 @@ def accuracy_figure(table: Table, scores: Accuracies, looks: Looks) -> Figure | 
             axes.set_title(titles[place])
             axes.set_ylim(len(rows) - 0.4, -0.6)
         for axes in panels[:, 0]:
-            axes.set_yticks(range(len(rows)), shortened([row.label for row in rows], 28))
+            axes.set_yticks(range(len(rows)), short_names(rows, 28))
             for label, row in zip(axes.get_yticklabels(), rows, strict=True):
                 label.set_color(MUTED if row.origin == "reference" else INK)
         for axes in panels[-1]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -105,8 +106,10 @@ class Looks:
         wanted = set(variants)
         names = {(mechanism, "") for mechanism, _ in wanted}
         self._found: dict[tuple[str, str], Look] = {}
+        self._taken: Counter[object] = Counter()
         for key in (*sorted(names), *sorted(wanted - names)):
-            self._found[key] = self._free(*key)
+            look = self._found[key] = self._free(*key)
+            self._taken.update((look, *msgspec.structs.asdict(look).items()))
 
     def of(self, mechanism: str, variant: str = "") -> Look:
         """Return the look of a variant, or of its mechanism where only that is known."""
@@ -117,9 +120,13 @@ class Looks:
         if not variant and mechanism in _ANCHORS:
             return _ANCHORS[mechanism]
         colour = self.of(mechanism).colour if variant else None
-        steps = _steps(mechanism, variant, colour)
-        taken = [*self._found.values()]
-        return min(steps, key=lambda one: _clashes(one, taken))
+        return min(_steps(mechanism, variant, colour), key=self._clashes)
+
+    def _clashes(self, look: Look) -> tuple[int, int, int]:
+        """How often a look is taken whole, how often its colour, and how often another part."""
+        taken = self._taken
+        others = taken["dash", look.dash] + taken["marker", look.marker]
+        return taken[look], taken["colour", look.colour], others
 
 
 def _steps(mechanism: str, variant: str = "", colour: str | None = None) -> list[Look]:
@@ -136,16 +143,6 @@ def _steps(mechanism: str, variant: str = "", colour: str | None = None) -> list
         )
         for place in range(len(colours) * dashes * markers)
     ]
-
-
-def _clashes(one: Look, taken: Iterable[Look]) -> tuple[int, int, int]:
-    """How often a look is taken whole, how often its colour, and how often another part of it."""
-    alike = [
-        (one.colour == other.colour, one.dash == other.dash, one.marker == other.marker)
-        for other in taken
-    ]
-    whole = sum(all(parts) for parts in alike)
-    return whole, sum(colour for colour, _, _ in alike), sum(d + m for _, d, m in alike)
 
 
 def _digest(text: str) -> int:

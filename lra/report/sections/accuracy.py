@@ -19,11 +19,13 @@ from lra.report.load.kept import Kept, protocol_hash
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.accuracy import accuracy_figure
 from lra.report.rows import Key, missing, of, reference_notes, shown
-from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
+from lra.report.words import NO_VALUE, NOT_RUN, figures, listing_of, percent
 
 BASELINES = "Baselines"
 _COARSE = 0.005
 """Above this standard error of sampling an accuracy of one seed is told in whole percent."""
+_NAMED = 5
+"""Trainings that a note names."""
 
 
 class Scores(msgspec.Struct, frozen=True):
@@ -122,6 +124,7 @@ def present(scores: Scores, analysis: Analysis) -> Section:
         rows=(*rows, *_simple_rows(scores)),
         notes=(
             *_notes(of, several, any(scores.best.values())),
+            *_machine_notes(scores.figures),
             *reference_notes(scores.figures, scores.keys),
         ),
     )
@@ -267,4 +270,19 @@ def _notes(of: Accuracies, several: bool, bold: bool) -> list[str]:
         notes.append(f"Keys start equal to queries on {', '.join(tied)}, which favours softmax.")
     if bold:
         notes.append("Bold: best, with a 95 % interval over seeds clear of the next one's.")
+    return notes
+
+
+def _machine_notes(figures: pd.DataFrame) -> list[str]:
+    """Trainings that several devices shared, and classes of machine that share a row."""
+    notes = []
+    shared = figures[figures["devices"] > 1].sort_values(["label", "task"], kind="stable")
+    if len(shared):
+        rows = shared[["label", "task", "devices"]].itertuples(index=False, name=None)
+        names = [*dict.fromkeys(f"{label} on {task} ({n:.0f})" for label, task, n in rows)]
+        notes.append(f"Trained on several devices at once: {listing_of(names, _NAMED)}.")
+    machines = figures.groupby(["origin", "variant"])["machine"].unique()
+    mixed = sorted({name for own in machines if len(own) > 1 for name in own})
+    if mixed:
+        notes.append(f"Seeds of several classes of machine share a row: {'; '.join(mixed)}.")
     return notes

@@ -9,7 +9,7 @@ from lra.report.analysis import Analysis
 from lra.report.doubts import AGREEMENT, UNDECODED, agreement_text
 from lra.report.model import Section, Table, Value
 from lra.report.rows import reference_notes
-from lra.report.trainings import Trainings, trainings
+from lra.report.training_findings import Trainings, trainings
 from lra.report.words import NO_VALUE, listing
 
 _FAILED = "failed"

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.report.analysis import Analysis
-from lra.report.leaderboard import Leaderboard, Ratio, Standing, leaderboard
-from lra.report.model import Headline, Row, Table, Value
+from lra.report.leaderboard import Leaderboard, Standing, leaderboard
+from lra.report.model import Headline, Table
 from lra.report.plots.tradeoff import tradeoff_figure
 from lra.report.sections import error, profile
-from lra.report.sections.accuracy import score_text
 from lra.report.sections.caveats import caveats
+from lra.report.sections.leaderboard_table import (
+    accuracy_text,
+    leaderboard_table,
+    order,
+    ratio_value,
+)
 from lra.report.words import (
-    NO_VALUE,
-    TIMES,
-    figures,
     listing,
     listing_of,
 )
@@ -25,8 +26,6 @@ from lra.report.write.markdown import plain_text
 
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
 _MOST = 5
-_LEAST = 0.001
-"""Ratios below are told as less than it."""
 _NAMED = 3
 """So many mechanisms a sentence names."""
 
@@ -37,7 +36,7 @@ def headline(analysis: Analysis) -> Headline:
     return Headline(
         sentences=_first_sentences(analysis, board),
         figure=tradeoff_figure(board, analysis.looks),
-        leaderboard=present(board) if board.standings else None,
+        leaderboard=leaderboard_table(board) if board.standings else None,
         caveats=caveats(analysis),
     )
 
@@ -50,7 +49,7 @@ def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
         told, table = profile.spoken(analysis.evidence) or (_first_sentences(analysis, board), None)
         tables = [table] if table else [t for s in error.sections(analysis) for t in s.tables[:1]]
         return (*told, *caveats(analysis)), plain_text(tables[0]) if tables else ""
-    table = present(board)
+    table = leaderboard_table(board)
     wanted = [
         row for row in table.rows if row.origin == "run" or row.mechanism in (EXACT, NO_MIXING)
     ]
@@ -66,114 +65,9 @@ def _first_sentences(analysis: Analysis, board: Leaderboard) -> tuple[str, ...]:
         found = list(profiled[0]) if profiled else []
     if not found and analysis.evidence.checks:
         found = ["The run has conformance checks alone: see Capabilities."]
+    if not found and analysis.evidence.shown:
+        found = ["The run has pictures of patterns alone: see Gallery."]
     return tuple(found[:_MOST]) or (EMPTY,)
-
-
-def present(board: Leaderboard) -> Table:
-    """Return the leaderboard: a row a mechanism, the most accurate first."""
-    known = Counter((one.key.origin, one.key.mechanism) for one in board.standings)
-    columns: list[tuple[str, Callable[[Standing], Value]]] = [
-        ("accuracy, %", lambda one: _accuracy(one, board)),
-        ("training time", lambda one: _ratio(one.train, one.key in board.front)),
-        ("memory", lambda one: _ratio(one.memory)),
-        ("decoding time", lambda one: _ratio(one.decode)),
-        ("state", lambda one: _ratio(one.state)),
-        ("pays from", _pays_from),
-        ("laws held", _laws),
-    ]
-    cells = {one.key: [value(one) for _, value in columns] for one in board.standings}
-    kept = [
-        place
-        for place in range(len(columns))
-        if any(own[place].text != NO_VALUE for own in cells.values())
-    ]
-    rows = []
-    for one in sorted(board.standings, key=_order):
-        values = tuple(cells[one.key][place] for place in kept)
-        alone = known[one.key.origin, one.key.mechanism] == 1
-        label = one.key.name if alone else one.key.label
-        rows.append(Row(label, values, one.key.mechanism, one.key.variant, one.key.origin))
-    return Table(
-        id="leaderboard",
-        title="Leaderboard",
-        caption=_caption(board),
-        corner="mechanism",
-        columns=tuple(columns[place][0] for place in kept),
-        rows=tuple(rows),
-        notes=tuple(_notes(board)),
-    )
-
-
-def _order(one: Standing) -> tuple[object, ...]:
-    """The run's before the reference's, the most accurate first, then the fastest."""
-    mean = one.score.mean if one.score and not math.isnan(one.score.mean) else -1.0
-    time = one.train.value if one.train else math.inf
-    return (one.key.origin != "run", -mean, time, one.key.label)
-
-
-def _share(one: Standing, board: Leaderboard) -> str:
-    """The accuracy with the digits that it bears."""
-    if board.scores is None or one.score is None or math.isnan(one.score.mean):
-        return NO_VALUE
-    return score_text(one.score, min(column.rows.test for column in board.scores.columns))
-
-
-def _accuracy(one: Standing, board: Leaderboard) -> Value:
-    if one.score is None or math.isnan(one.score.mean):
-        return Value(NO_VALUE)
-    text = _share(one, board)
-    fails = one.beats_shortcut is False and one.key.mechanism != NO_MIXING
-    return Value(f"{text} †" if fails else text, "", one.score.mean, one.key in board.front)
-
-
-def _ratio(one: Ratio | None, best: bool = False) -> Value:
-    if one is None:
-        return Value(NO_VALUE)
-    small = 0 < one.value < _LEAST
-    number = f"< {_LEAST}" if small else figures(one.value, one.spread, most=2)
-    text = f"{number} {TIMES}"
-    return Value(text, "", one.value, best, one.disturbed)
-
-
-def _pays_from(one: Standing) -> Value:
-    if one.pays_from is None:
-        return Value(NO_VALUE)
-    return Value(one.pays_from.text, "", one.pays_from.number, False, one.pays_from.disturbed)
-
-
-def _laws(one: Standing) -> Value:
-    if one.check is None:
-        return Value(NO_VALUE)
-    broken = len(one.check.broken)
-    number = one.check.held / ((one.check.held + broken) or 1)
-    text = f"{one.check.held}" if not broken else f"{one.check.held} of {one.check.held + broken}"
-    return Value(text, "", number)
-
-
-def _caption(board: Leaderboard) -> str:
-    parts = []
-    if board.scores is not None:
-        tasks = [c.title for c in board.scores.averaged or board.scores.columns]
-        over = f"mean over {listing(tasks)}" if len(tasks) > 1 else f"on {listing(tasks)}"
-        parts.append(f"Accuracy: {over}, {', '.join(board.scores.setting.parts)}.")
-    if board.setting is not None:
-        own = board.setting
-        parts.append(
-            f"Costs: {TIMES} those of {EXACT} at length {board.length:,}, {', '.join(own.called)}."
-        )
-    if board.decoding is not None:
-        parts.append(f"Decoding: one position after {board.decoded:,}.")
-    return " ".join(parts)
-
-
-def _notes(board: Leaderboard) -> list[str]:
-    notes = ["Bold: on the front of accuracy and training time, where differences are told apart."]
-    if any(one.beats_shortcut is False for one in board.standings):
-        notes.append("†: on some task no better than the best simple baseline.")
-    ratios = [one.train for one in board.standings if one.train]
-    if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
-        notes.append("Some were timed with other settings, or on another machine: see Trade-off.")
-    return notes
 
 
 def sentences(board: Leaderboard) -> list[str]:
@@ -208,11 +102,11 @@ def _told_accuracy(board: Leaderboard, asked: Sequence[Standing]) -> str:
         if len(tasks) > 1
         else f"accuracy on {tasks[0].title}"
     )
-    ranked = sorted(scored, key=_order)
+    ranked = sorted(scored, key=order)
     approximate = [one for one in ranked if not one.is_exact] or ranked
-    named = [f"{one.key.name} {_share(one, board)} %" for one in approximate]
+    named = [f"{one.key.name} {accuracy_text(one, board)} %" for one in approximate]
     anchors = [
-        f"{name} {_share(one, board)} %"
+        f"{name} {accuracy_text(one, board)} %"
         for name, mechanism in ((f"exact attention ({EXACT})", EXACT), ("no mixing", NO_MIXING))
         for one in _first(board, mechanism)
     ]
@@ -225,7 +119,7 @@ def _told_accuracy(board: Leaderboard, asked: Sequence[Standing]) -> str:
 def _first(board: Leaderboard, mechanism: str) -> list[Standing]:
     found = [one for one in board.standings if one.key.mechanism == mechanism]
     scored = [one for one in found if one.score and not math.isnan(one.score.mean)]
-    return sorted(scored, key=_order)[:1]
+    return sorted(scored, key=order)[:1]
 
 
 def _told_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
@@ -234,16 +128,16 @@ def _told_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
         return ""
     if len(timed) == 1:
         (one,) = timed
-        memory = f" and {_ratio(one.memory).text} its memory" if one.memory else ""
+        memory = f" and {ratio_value(one.memory).text} its memory" if one.memory else ""
         return (
             f"At length {board.length:,} a training step of {one.key.name} takes "
-            f"{_ratio(one.train).text} the time of {EXACT}{memory}."
+            f"{ratio_value(one.train).text} the time of {EXACT}{memory}."
         )
     fastest = sorted(timed, key=lambda one: one.train.value if one.train else 0.0)
     lean = [one for one in timed if one.memory]
     leanest = sorted(lean, key=lambda one: one.memory.value if one.memory else 0.0)
-    fast = [f"{one.key.name} {_ratio(one.train).text}" for one in fastest[:_NAMED]]
-    small = [f"{one.key.name} {_ratio(one.memory).text}" for one in leanest[:_NAMED]]
+    fast = [f"{one.key.name} {ratio_value(one.train).text}" for one in fastest[:_NAMED]]
+    small = [f"{one.key.name} {ratio_value(one.memory).text}" for one in leanest[:_NAMED]]
     least = f"; least memory: {listing(small)}" if small else ""
     return (
         f"Fastest to train at length {board.length:,}: {listing(fast)} the time of {EXACT}{least}."

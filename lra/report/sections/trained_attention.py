@@ -16,7 +16,7 @@ from lra.report.load.settings import QualitySetting
 from lra.report.model import Figure, Row, Section, Table, Value
 from lra.report.plots.rollout import rollout_figure
 from lra.report.rows import reference_notes
-from lra.report.trainings import Trainings, trainings, whole
+from lra.report.training_findings import Trainings, trainings, whole
 from lra.report.words import NO_VALUE, figures, span
 
 _MOST = 6

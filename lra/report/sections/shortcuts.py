@@ -1,4 +1,4 @@
-"""Certificates of tasks: exact attention beside whatever does without reading all in its order."""
+"""Shortcuts by task: exact attention beside each rule and model that does without it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from lra.report.load.kept import protocol_hash
 from lra.report.load.settings import QualitySetting
 from lra.report.model import Row, Section, Table, Value
 from lra.report.sections.accuracy import score_text
-from lra.report.trainings import whole
+from lra.report.training_findings import whole
 from lra.report.words import NOT_RUN, figures, percent
 
-TOPIC = "What tasks test"
+TOPIC = "Shortcuts"
 SHUFFLED = "shuffled input"
 _NOTHING = "no mixing"
 _RULE = "rule of thumb"
