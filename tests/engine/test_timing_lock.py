@@ -115,10 +115,11 @@ def answer(process: subprocess.Popen[str]) -> str:
 
 
 def test_a_dead_holder_holds_nothing(path: Path) -> None:
+    lock = TimingLock(path)
     with asks(path) as other:
-        assert answer(other) == "True" and not TimingLock(path).acquire()
+        assert answer(other) == "True" and not lock.acquire()
         other.kill()
-    assert TimingLock(path).acquire()
+    assert lock.acquire()
 
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps the order")
@@ -245,7 +246,7 @@ def test_no_file_is_one_line_at_once_and_nothing_is_made(
 def test_a_file_that_is_exchanged_while_it_is_opened_is_refused(
     kind: str, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check = timing_lock._check
+    check = timing_lock._check_safe
     path.touch()
 
     def exchanged(place: Path, found: os.stat_result) -> None:
@@ -255,9 +256,9 @@ def test_a_file_that_is_exchanged_while_it_is_opened_is_refused(
             os.mkfifo(place)
         else:
             place.symlink_to(tmp_path / "target")
-        monkeypatch.setattr(timing_lock, "_check", check)
+        monkeypatch.setattr(timing_lock, "_check_safe", check)
 
-    monkeypatch.setattr(timing_lock, "_check", exchanged)
+    monkeypatch.setattr(timing_lock, "_check_safe", exchanged)
     (tmp_path / "target").touch()
 
     def waited(*_: object) -> None:
