@@ -1,4 +1,4 @@
-"""`lra baseline`: what `lra check` holds mechanisms against, per class of machine."""
+"""`lra baseline`: the figures that `lra check` compares with, per class of machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The card of a mechanism: a page of its own, with all that the records say of it."""
+"""The card of a mechanism: a page of its own, with all results about it."""
 
 from __future__ import annotations
 
@@ -37,29 +37,30 @@ _KINDS = {"time": "time", "memory": "peak memory", "state": "state"}
 
 
 class Card(msgspec.Struct, frozen=True):
-    """One mechanism's page."""
+    """Content of one mechanism's page."""
 
     mechanism: str
     name: str
-    """The mechanism's name as people read it."""
+    """Name of the mechanism for people."""
     title: str
     paper: str
     facts: tuple[tuple[str, str], ...]
-    """Claims of its card and where it stands, as names and words."""
+    """Claims of its card and its row of the leaderboard, as names and words."""
     sections: tuple[Section, ...]
     command: str
-    """The command that measures it again."""
+    """Command that measures it again."""
 
     @property
     def file(self) -> str:
-        """Its file in the folder of cards: the mechanism's name, where that is one of a file."""
+        """Name of its file in the folder of cards: the mechanism's, or a hash where that is no file
+        name."""
         safe = _FILE.fullmatch(self.mechanism)
         return f"{self.mechanism if safe else value_hash(self.mechanism)}.html"
 
 
 def cards(analysis: Analysis, only: Collection[str] | None = None) -> list[Card]:
-    """Return a card for each mechanism with a figure, a check or a picture, of those in `only`
-    where it is given; public packages are left out."""
+    """Return a card for each mechanism with a figure, a check or a picture, among those in `only`
+    where given; public packages are left out."""
     found = _Cards(analysis)
     figures = analysis.evidence.figures
     names = {name for name in figures["mechanism"] if name} | {*found.checks, *found.pictures}
@@ -71,7 +72,7 @@ def cards(analysis: Analysis, only: Collection[str] | None = None) -> list[Card]
 
 
 class _Cards:
-    """What the cards of a report share."""
+    """Values shared by the cards of a report."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
@@ -86,7 +87,7 @@ class _Cards:
 
     @cached_property
     def shortcuts(self) -> dict[str, Simple | None]:
-        """The best simple baseline of each column."""
+        """Best simple baseline of each column."""
         return {
             column.protocol: shortcut(self.analysis.evidence, scores, column)
             for scores in self.analysis.accuracies
@@ -95,7 +96,8 @@ class _Cards:
 
     @cached_property
     def crossings(self) -> pd.DataFrame:
-        """Crossovers of the setting that the leaderboard's costs are of, and of decoding's."""
+        """Crossovers in the settings of the leaderboard's costs: those of calls and those of
+        decoding."""
         settings = [one for one in (self.board.setting, self.board.decoding) if one is not None]
         ids = dict.fromkeys(one.id for one in settings)
         parts = [crossovers(self.analysis.costs, id).assign(setting=id) for id in ids]
@@ -133,7 +135,7 @@ class _Cards:
     def _costs(self, name: str) -> Section:
         own = self.crossings
         if len(own):
-            own = _widest(own[own["mechanism"] == name])
+            own = _several(own[own["mechanism"] == name])
         return Section(
             topic="Costs",
             setting=", ".join(self.board.setting.parts) if self.board.setting else "",
@@ -145,7 +147,7 @@ class _Cards:
 def _facts(
     check: Check | None, standing: Standing | None, board: Leaderboard
 ) -> Iterable[tuple[str, str]]:
-    """The claims of the card, and the row of the leaderboard."""
+    """Claims of the card, and the mechanism's row of the leaderboard."""
     if check is not None:
         card = check.card
         if card:
@@ -156,18 +158,19 @@ def _facts(
         yield "Laws held", f"{check.held} of {check.held + broken}"
     if standing is None:
         return
-    if standing.train and board.length:
-        text = f"{figures(standing.train.value, standing.train.spread, most=2)} of {EXACT}'s"
-        yield f"Training time at length {board.length:,}", text
+    call = _MODES[board.mode]
+    if standing.time and board.length:
+        text = f"{figures(standing.time.value, standing.time.spread, most=2)} of {EXACT}'s"
+        yield f"Time of a {call} at length {board.length:,}", text
     if standing.memory and board.length:
         text = f"{figures(standing.memory.value, standing.memory.spread, most=2)} of {EXACT}'s"
-        yield f"Training memory at length {board.length:,}", text
+        yield f"Memory of a {call} at length {board.length:,}", text
     if standing.pays_from is not None:
-        yield "Trains faster from length", standing.pays_from.text
+        yield f"Faster {call} from length", standing.pays_from.text
 
 
 Shortcuts = Mapping[str, Simple | None]
-"""The best simple baseline of each column, by protocol."""
+"""Best simple baseline of each column, by protocol."""
 
 
 def accuracy_table(analysis: Analysis, shortcuts: Shortcuts, name: str) -> Table | None:
@@ -199,23 +202,27 @@ def accuracy_table(analysis: Analysis, shortcuts: Shortcuts, name: str) -> Table
 def _accuracy_rows(scores: Accuracies, shortcuts: Shortcuts, name: str) -> Iterable[Row]:
     for column in scores.columns:
         pooled = scores.pooled[scores.pooled["protocol"] == column.protocol]
-        own, tested = _best(pooled, name), column.rows.test
-        if own is None:
-            continue
+        tested = column.rows.test
         simple = shortcuts[column.protocol]
-        values = [_score(_best(pooled, other), tested) for other in (name, EXACT, NO_MIXING)]
-        if simple is None:
-            values.append(Value(NOT_RUN))
-        else:
-            values.append(Value(percent(simple.value), simple.name, simple.value))
-        yield Row(column.title, tuple(values), group=", ".join(scores.setting.parts))
+        anchors = [_scored(pooled, anchor)[:1] for anchor in (EXACT, NO_MIXING)]
+        beside = [_score(found[0] if found else None, tested) for found in anchors]
+        beside.append(
+            Value(NOT_RUN)
+            if simple is None
+            else Value(percent(simple.value), simple.name, simple.value)
+        )
+        found = _scored(pooled, name)
+        for one in found:
+            label = column.title if len(found) == 1 else f"{column.title}, {one.label}"
+            values = (_score(one, tested), *beside)
+            yield Row(label, values, group=", ".join(scores.setting.parts))
 
 
-def _best(pooled: pd.DataFrame, name: str) -> Score | None:
-    """The run's score of a mechanism, else the reference's; of several variants the best."""
+def _scored(pooled: pd.DataFrame, name: str) -> list[Score]:
+    """Scores of a mechanism in the run, one for each of its settings; else in the reference."""
     found = [one for one in typed(pooled[pooled["mechanism"] == name], Score) if one.n]
-    found.sort(key=lambda one: (one.origin != "run", -one.mean, one.variant))
-    return found[0] if found else None
+    own = [one for one in found if one.origin == "run"] or found
+    return sorted(own, key=lambda one: (one.label, one.variant))
 
 
 def _score(score: Score | None, rows: int) -> Value:
@@ -225,22 +232,25 @@ def _score(score: Score | None, rows: int) -> Value:
     return Value(score_text(score, rows), note, score.mean)
 
 
-def _widest(crossings: pd.DataFrame) -> pd.DataFrame:
-    """One row a cost: that of the variant compared at the most lengths, as in the curves."""
-    order = pd.DataFrame(
-        {"lengths": -crossings["lengths"].map(len), "reference": crossings["origin"] != "run"}
-    ).sort_values(["lengths", "reference"], kind="stable")
-    widest = crossings.loc[order.index].drop_duplicates(["setting", "mode", "kind"])
-    return widest.sort_values(["mode", "kind"], kind="stable")
+def _several(crossings: pd.DataFrame) -> pd.DataFrame:
+    """Crossings of variants that were compared at several lengths; all where none was."""
+    several = crossings[crossings["lengths"].map(len) > 1]
+    return several if len(several) else crossings
 
 
 def _crossing_table(own: pd.DataFrame) -> Table | None:
-    """The lengths from which each cost lies below exact attention's."""
+    """Table of the lengths from which each cost lies below exact attention's."""
     if own.empty:
         return None
+    is_one = own["variant"].nunique() == 1
     rows = [
-        Row(f"{_KINDS[row['kind']]} of a {_MODES[row['mode']]}", (crossover_value(row),))
-        for _, row in own.iterrows()
+        Row(
+            f"{_KINDS[row['kind']]} of a {_MODES[row['mode']]}",
+            (crossover_value(row),),
+            group="" if is_one else row["label"],
+            origin=row["origin"],
+        )
+        for _, row in own.sort_values(["label", "variant"], kind="stable").iterrows()
     ]
     return Table(
         id="card-crossover",
@@ -253,7 +263,7 @@ def _crossing_table(own: pd.DataFrame) -> Table | None:
 
 
 def laws_table(check: Check | None) -> Table | None:
-    """Return each law with its verdict; None without a check."""
+    """Return a table of laws and verdicts; None without a check."""
     if check is None or not check.record.findings:
         return None
     order = {"failed": 0, "held": 1, "unclaimed": 2}
@@ -276,19 +286,21 @@ def laws_table(check: Check | None) -> Table | None:
 
 
 def settings_table(analysis: Analysis, name: str) -> Table | None:
-    """Return the settings that a mechanism was trained and timed with."""
+    """Return a table of the settings that a mechanism was trained and timed with."""
     own = analysis.evidence.figures
-    own = own[own["mechanism"] == name][["kind", "scale", "config"]].drop_duplicates()
-    uses: dict[str, list[str]] = {}
-    for kind, scale, config in own.itertuples(index=False, name=None):
-        text = ", ".join(
+    own = own[own["mechanism"] == name]
+    own = own[["variant", "kind", "scale", "config"]].drop_duplicates()
+    uses: dict[str, set[str]] = {}
+    texts: dict[str, str] = {}
+    for variant, kind, scale, config in own.itertuples(index=False, name=None):
+        texts[variant] = ", ".join(
             f"{key} {value}" for key, value in chosen(msgspec.json.decode(config)).items()
         )
         words = {"quality": f"trained ({scale})", "efficiency": "timed", "error": "error"}[kind]
-        uses.setdefault(text, []).append(words)
+        uses.setdefault(variant, set()).add(words)
     rows = [
-        Row(text or "none", (Value(", ".join(sorted(set(words)))),))
-        for text, words in sorted(uses.items())
+        Row(texts[variant] or "none", (Value(", ".join(sorted(uses[variant]))),))
+        for variant in sorted(uses, key=lambda variant: (texts[variant], variant))
     ]
     if not rows:
         return None
@@ -304,7 +316,8 @@ def settings_table(analysis: Analysis, name: str) -> Table | None:
 
 
 def published_table(name: str) -> Table | None:
-    """Return the accuracies that papers print of a mechanism; None where no paper does."""
+    """Return a table of the accuracies that papers print of a mechanism; None where there are
+    none."""
     found = [
         (quality, row)
         for quality in published.qualities()

@@ -82,5 +82,7 @@ def test_a_profile_says_where_a_step_goes_and_how_long_trainings_take(lra, tmp_p
     assert "linear on listops" in ran.stdout and "backward" in ran.stdout
     records = Store(tmp_path / "results/runs/default").records()
     assert sorted(r.cell.__struct_config__.tag for r in records) == ["ceiling", "profile"]
+    page = (tmp_path / "reports/default/index.html").read_text(encoding="utf-8")
+    assert "Where a training step goes" in page
     foretold = lra(*asked, "--seeds", "3", "--dry-run")
     assert "(3 trainings by measured steps per second)" in foretold.stderr

@@ -110,3 +110,26 @@ def test_what_cannot_be_drawn_is_a_line_and_the_others_go_on(lra, tmp_path: Path
     assert ran.returncode == FAILED_CELLS
     assert "gone: error: " in ran.stdout and "a_module_that_is_not_there" in ran.stdout
     assert "reports/default/show/identity-8-causal.svg" in ran.stdout
+
+
+def test_a_card_is_a_page_of_records_alone(lra, tmp_path: Path) -> None:
+    ran = lra("show", "--impl", "performer", "--card")
+    assert ran.returncode == 0, ran.stderr
+    page = tmp_path / "reports/default/show/performer.html"
+    assert str(page.relative_to(tmp_path)) in ran.stdout
+    assert "<h1>performer</h1>" in page.read_text(encoding="utf-8")
+    other = lra("show", "--impl", "performer", "--card", "--store", "results/runs/x/default")
+    assert other.returncode == USAGE, "the folder is another store's"
+    for more in (["--length", "16"], ["--set", "features=16"], ["--quiet"]):
+        assert lra("show", "--impl", "performer", "--card", *more).returncode == USAGE
+    for name in ("peer:hf_bigbird", "performer,peer:hf_bert"):
+        ran = lra("show", "--impl", name, "--card")
+        assert ran.returncode == USAGE and "public package" in ran.stderr
+
+
+def test_the_card_of_a_file_without_a_record_names_the_command(lra, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from attention_impls.dense.full import Full\nclass Mine(Full):\n    pass\n"
+    )
+    ran = lra("show", "--impl", "mine.py:Mine", "--card")
+    assert ran.returncode == USAGE and "mine.py:Mine first" in ran.stderr

@@ -65,7 +65,8 @@ class Future:
         self._callbacks.append(call)
 
     def release(self) -> None:
-        pass
+        """Forget the task, as a client does: what it came to is then unknown."""
+        self.status, self._error = "cancelled", None
 
     def end(self, status: str, error: BaseException | None = None) -> None:
         self.status, self._error = status, error

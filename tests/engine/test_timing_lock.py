@@ -120,6 +120,7 @@ def test_a_dead_holder_holds_nothing(path: Path) -> None:
         assert answer(other) == "True" and not lock.acquire()
         other.kill()
     assert lock.acquire()
+    lock.release()
 
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps the order")

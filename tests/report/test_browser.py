@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -141,6 +142,28 @@ def test_numbers_sort_as_numbers_and_words_stay_below(found: dict[str, Any]) -> 
             assert all(re.match(r"[\d.]+$", cell) for cell in cells[: len(numbers)])
             most, words = max(most, len(numbers)), words + len(cells) - len(numbers)
     assert most > 1 and words > 0
+
+
+def test_never_sorts_behind_every_length(tmp_path: Path) -> None:
+    """A mechanism that pays at no length has an infinite one."""
+    lengths = {"e": math.inf, "a": 0.0, "d": 610.0, "f": math.inf, "b": 300.0, "c": 410.0}
+    rows = tuple(Row(name, (Value(f"{n:g}", "", n),)) for name, n in lengths.items())
+    table = Table("t-1", "T", "C.", "mechanism", ("pays from",), rows)
+    report = Report("t", "", Headline(("Done.",)), (Section(topic="S", tables=(table,)),))
+    (tmp_path / "plain.html").write_text(report_html(report, Looks()), encoding="utf-8")
+    script = """<script>
+    const table = document.querySelector("section table.numbers"), found = {};
+    for (const name of ["up", "down"]) {
+      table.tHead.rows[0].cells[1].querySelector("button").click();
+      found[name] = [...table.tBodies[0].rows].map((row) => row.cells[0].textContent).join("");
+    }
+    const out = document.createElement("pre");
+    out.id = "found";
+    out.textContent = JSON.stringify(found);
+    document.body.append(out);
+    </script>"""
+    page = with_script(tmp_path / "plain.html", script, tmp_path)
+    assert told(page, tmp_path) == {"up": "abcdef", "down": "efdcba"}
 
 
 def test_a_filter_leaves_the_rows_that_have_the_words(found: dict[str, Any]) -> None:

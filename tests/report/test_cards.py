@@ -49,18 +49,56 @@ def test_costs_say_from_which_length_it_pays() -> None:
     # Four times the time at 256 and a quarter of its growth: equal at 4 x 256.
     crossing = next(row for row in section.tables[0].rows if row.label.startswith("time"))
     assert crossing.values[0].number == pytest.approx(1024, rel=0.01)
-    assert section.figures and ("Trains faster from length", crossing.values[0].text) in found.facts
+    assert (
+        section.figures
+        and ("Faster training step from length", crossing.values[0].text) in found.facts
+    )
 
 
-def test_each_cost_pays_once_as_the_variant_timed_at_most_lengths() -> None:
+def test_the_curve_is_the_runs_own_where_the_reference_has_more_times() -> None:
+    own, reference = [], []
+    for n in (256, 512, 1024, 2048):
+        slow = "timeout" if n > 512 else "ok"
+        own += [
+            efficiency(EXACT, n, "train", 1.0),
+            efficiency("linear", n, "train", 0.5, status=slow),
+        ]
+        earlier = {"started": "2026-11-19T11:00:00Z"}
+        reference += [
+            efficiency(name, n, "train", second, **earlier)
+            for name, second in ((EXACT, 1.0), ("linear", 8.0))
+        ]
+    drawn = [
+        next(section for section in one.sections if section.topic == "Costs").figures[0].svg
+        for beside in ([], reference)
+        for one in cards(analyse(join(own, beside)), ["linear"])
+    ]
+    assert drawn[0] == drawn[1]
+
+
+def test_a_setting_that_was_timed_at_one_length_has_no_crossover_beside_others() -> None:
     records = [efficiency(EXACT, n, "train", 1e-3 * (n / 256) ** 2) for n in (256, 512, 1024, 2048)]
     for n in (256, 512, 1024, 2048):
         records.append(efficiency(mechanism("linear", features=8), n, "train", 4e-3 * n / 256))
-    for n in (512, 1024, 2048):
-        records.append(efficiency(mechanism("linear", features=64), n, "train", 1e-6))
+    records.append(efficiency(mechanism("linear", features=64), 512, "train", 1e-6))
     (section,) = [one for one in card("linear", *records).sections if one.topic == "Costs"]
     times = [row for row in section.tables[0].rows if row.label.startswith("time")]
     assert [row.values[0].number for row in times] == [pytest.approx(1024, rel=0.01)]
+
+
+def test_each_setting_has_accuracies_crossovers_and_uses_of_its_own() -> None:
+    """None is picked for its test accuracy, and none is told apart by its label alone."""
+    records = [efficiency(EXACT, n, "train", 1e-3 * (n / 256) ** 2) for n in (256, 512, 1024)]
+    for kind, accuracy in (("a, b 1", 0.6), ("a", 0.7)):
+        more = {"b": 1} if kind == "a" else {}
+        own = mechanism("linear", a=kind, **more)
+        records.append(quality(own, "text", accuracy))
+        records += [efficiency(own, n, "train", 1e-3 * n / 256) for n in (256, 512, 1024)]
+    found = {one.topic: one.tables[0] for one in card("linear", *records).sections}
+    assert sorted(row.values[0].number or 0 for row in found["Accuracy"].rows) == [0.6, 0.7]
+    assert len({row.label for row in found["Accuracy"].rows}) == 2
+    assert len({row.group for row in found["Costs"].rows}) == 2
+    assert len(found["Settings"].rows) == 2
 
 
 def test_laws_that_are_broken_come_first() -> None:

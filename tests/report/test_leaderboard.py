@@ -13,7 +13,7 @@ from lra.core.records import Record
 from lra.report.assemble import analyse
 from lra.report.leaderboard import Leaderboard, leaderboard
 from lra.report.load.select import join
-from lra.report.sections.headline import headline
+from lra.report.sections.headline import EMPTY, headline
 
 from .sample import (
     HERE,
@@ -21,9 +21,11 @@ from .sample import (
     PROVENANCE,
     THERE,
     baseline,
+    ceiling,
     efficiency,
     mechanism,
     quality,
+    shown,
     store,
     with_metrics,
 )
@@ -89,6 +91,13 @@ def test_the_same_function_is_never_told_apart() -> None:
     assert members(board([*records, broken])) == {EXACT, "full"}
 
 
+def test_softmax_attention_with_fewer_parameters_is_another_function() -> None:
+    records = run({EXACT: 0.90}, {EXACT: 1.0, "multi_query": 1.0})
+    records.append(quality("multi_query", "text", 0.60, parameters=60_000))
+    exact = [check("multi_query", "always"), check(EXACT, "always")]
+    assert members(board([*records, *exact])) == {EXACT}
+
+
 def test_seeds_tell_apart_what_one_could_not() -> None:
     records = [
         quality(name, "text", 0.70 + add + 0.001 * seed, seed=seed)
@@ -111,8 +120,8 @@ def test_ratios_are_to_exact_attention_at_the_longest_length_that_most_reached()
     found = board(records)
     assert found.length == 1024
     linear = next(one for one in found.standings if one.key.mechanism == "linear")
-    assert linear.train is not None and linear.train.value == pytest.approx(0.25)
-    assert not linear.train.elsewhere and not linear.train.other_settings
+    assert linear.time is not None and linear.time.value == pytest.approx(0.25)
+    assert not linear.time.elsewhere and not linear.time.other_settings
 
 
 def test_what_was_timed_elsewhere_stands_by_its_ratio_there() -> None:
@@ -122,8 +131,8 @@ def test_what_was_timed_elsewhere_stands_by_its_ratio_there() -> None:
         theirs += [efficiency(name, n, "train", second, machine=THERE) for n in (512, 1024)]
     found = board(own, theirs)
     linear = next(one for one in found.standings if one.key.mechanism == "linear")
-    assert linear.train is not None and linear.train.elsewhere
-    assert linear.train.value == pytest.approx(0.25)
+    assert linear.time is not None and linear.time.elsewhere
+    assert linear.time.value == pytest.approx(0.25)
 
 
 def test_what_was_trained_with_other_settings_than_timed_says_so() -> None:
@@ -131,7 +140,7 @@ def test_what_was_trained_with_other_settings_than_timed_says_so() -> None:
     for one, second in ((mechanism("linear", features=64), 0.2), (mechanism(EXACT), 1.0)):
         records += [efficiency(one, n, "train", second) for n in (512, 1024)]
     linear = next(one for one in board(records).standings if one.key.mechanism == "linear")
-    assert linear.train is not None and linear.train.other_settings
+    assert linear.time is not None and linear.time.other_settings
 
 
 def test_each_figure_that_is_known_is_a_column_and_no_other() -> None:
@@ -191,6 +200,53 @@ def test_a_store_of_timings_alone_has_a_leaderboard_of_costs() -> None:
     table = headline(analyse(join(records, []))).leaderboard
     assert table is not None and "accuracy, %" not in table.columns
     assert {row.mechanism for row in table.rows} == {EXACT, "linear"}
+
+
+@pytest.mark.parametrize("mode", ["forward", "decode"])
+def test_a_store_of_one_mode_has_a_leaderboard_and_its_sentence(mode: str) -> None:
+    records = [
+        efficiency(name, n, mode, second * n / 512)
+        for name, second in ((EXACT, 1.0), ("linear", 0.25))
+        for n in (512, 1024, 2048)
+    ]
+    first = headline(analyse(join(records, [])))
+    assert first.leaderboard is not None
+    values = {row.mechanism: row.values[0].number for row in first.leaderboard.rows}
+    assert values == {EXACT: pytest.approx(1.0), "linear": pytest.approx(0.25)}
+    assert "linear 0.25" in first.sentences[0] or "linear takes 0.25" in first.sentences[0]
+
+
+def test_a_length_that_was_never_reached_is_no_length_from_which_it_pays() -> None:
+    records = [
+        efficiency(name, n, "train", second)
+        for name, second in ((EXACT, 0.1), ("linear", 1.0))
+        for n in (512, 1024, 2048)
+    ]
+    sentences = headline(analyse(join(records, []))).sentences
+    assert not [sentence for sentence in sentences if ">2,048" in sentence]
+    assert any("at no length" in sentence for sentence in sentences)
+
+
+@pytest.mark.parametrize("record", [baseline("text"), ceiling(), shown("performer")])
+def test_no_store_with_a_record_is_said_to_have_none(record: Record) -> None:
+    assert headline(analyse(join([record], []))).sentences != (EMPTY,)
+    assert headline(analyse(join([], []))).sentences == (EMPTY,)
+
+
+def test_sentences_name_the_settings_where_a_mechanism_has_several() -> None:
+    records = [
+        quality(EXACT, "text", 0.8),
+        *(efficiency(EXACT, n, "train", 1.0) for n in (512, 1024)),
+    ]
+    for features, accuracy in ((8, 0.6), (64, 0.7)):
+        own = mechanism("linear", features=features)
+        records.append(quality(own, "text", accuracy))
+        records += [efficiency(own, n, "train", 0.01 * features) for n in (512, 1024)]
+    sentences = headline(analyse(join(records, []))).sentences
+    assert (
+        all(sentence.count("features=") == sentence.count("linear") for sentence in sentences)
+        and "features=64" in sentences[0]
+    )
 
 
 def test_every_order_of_records_gives_the_same_leaderboard() -> None:

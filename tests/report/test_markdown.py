@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
 
-from lra.report.model import Row, Table, Value
-from lra.report.write.markdown import escape, plain_text
+from lra.report.model import Headline, Report, Row, Section, Table, Value
+from lra.report.write.markdown import escape, plain_text, report_markdown
 from lra.report.write.markdown import rows_markdown as markdown
 
 AWKWARD = "a|b_c %d* <e>"
@@ -43,6 +44,17 @@ def test_a_figure_of_a_busy_machine_has_a_mark_and_its_text_none() -> None:
     assert "!~1.5 (2 to 3)" in plain_text(table)
     assert r"!\~1.5 (2 to 3)" in markdown(table)
     assert cell.text == "~1.5"
+
+
+def test_a_folded_heading_is_escaped_as_html_is() -> None:
+    """A backslash before `<` would leave a tag there."""
+    hostile = "<i>*a_b*</i> & |"
+    sections = tuple(
+        Section(topic="T", setting=name, tables=(_table("a"),)) for name in ("first", hostile)
+    )
+    text = report_markdown(Report("t", "", Headline(("Done.",)), sections))
+    (summary,) = re.findall("<summary>(.*)</summary>", text)
+    assert html.unescape(summary) == hostile and "<" not in summary
 
 
 def test_the_best_is_bold_in_markdown() -> None:

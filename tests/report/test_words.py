@@ -17,6 +17,7 @@ from lra.report.words import (
     listing_of,
     machine_words,
     percent,
+    plain,
     quantity,
     scale_of,
     shortened,
@@ -112,6 +113,11 @@ def test_differing_tells_settings_apart_by_nothing_more_than_needed() -> None:
     assert differing([{"x.a": "1"}, {}]) == ["a=1", ""]
     assert differing([{"a": "1"}]) == [""]
     assert differing([{"a": "1"}, {"a": "2", "later": "none"}]) == ["a=1", "a=2"]
+
+
+def test_a_text_that_reads_like_another_value_is_set_in_quotes() -> None:
+    alike = [True, "yes", 1, "1", 1.0, "1.0", None, "none", [1, 2], "(1, 2)", "", []]
+    assert len({plain(one) for one in alike}) == len(alike) - 1, "nothing and an empty list"
 
 
 def test_flat_keeps_the_order_of_fields_and_says_none() -> None:

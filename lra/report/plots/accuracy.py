@@ -1,4 +1,4 @@
-"""Plot of accuracy by task: a dot a mechanism, a line a baseline."""
+"""Plot of accuracy by task: a dot for each mechanism, a line for each baseline."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LINES: tuple[tuple[str, Any], ...] = (
     ("#7f6000", (0, (5, 1.5, 1, 1.5))),
 )
 _ACROSS = 5
-"""Panels side by side."""
+"""Number of panels side by side."""
 _LETTERS = 80
-"""Letters of titles that stand side by side."""
+"""Letters that fit in titles side by side."""
 
 
 def accuracy_figure(table: Table, scores: Accuracies, looks: Looks) -> Figure | None:

@@ -18,7 +18,7 @@ _WIDTH, _HEIGHT = 7.2, 3.6
 
 
 def cost_curves(analysis: Analysis, board: Leaderboard, name: str) -> Figure | None:
-    """Return a line for each cost that was measured at two lengths or more; None without any."""
+    """Return a line for each cost measured at two lengths or more; None without any."""
     lines: dict[str, list[tuple[int, float]]] = {}
     memory = PEAK_MEMORY[board.setting.device] if board.setting else ""
     wanted = [
@@ -40,7 +40,7 @@ def cost_curves(analysis: Analysis, board: Leaderboard, name: str) -> Figure | N
         ]
         by_variant = [group for _, group in own.groupby(["origin", "variant"])]
         if by_variant:
-            most = max(by_variant, key=lambda group: (len(group), group["origin"].iloc[0] == "run"))
+            most = max(by_variant, key=lambda group: (group["origin"].iloc[0] == "run", len(group)))
             points = sorted(zip(most["length"].tolist(), most["ratio"].tolist(), strict=True))
             if len(points) > 1:
                 lines[words] = points

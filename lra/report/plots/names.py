@@ -1,4 +1,4 @@
-"""Names of mechanisms as a plot has room for them."""
+"""Names of mechanisms that fit into a plot."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def short_names(keys: Sequence[Key | Row], most: int) -> list[str]:
 
 
 def hollow_note(keys: Iterable[Key]) -> str:
-    """Return what a caption adds where reference rows are drawn hollow; empty where none is."""
+    """Return a caption's note on hollow reference rows; empty where there are none."""
     return " Hollow: reference." if any(key.origin == "reference" for key in keys) else ""

@@ -1,4 +1,4 @@
-"""How plots look: one fixed colour, dash and marker per mechanism, the same in every figure.
+"""Style of plots: one fixed colour, dash and marker per mechanism, the same in every figure.
 
 Colours are seaborn's colour-blind set without its grey, which is the floor's, and its two that are
 too pale for lines on white, with three dark ones of Paul Tol's. With more mechanisms than colours,
@@ -87,7 +87,7 @@ _RC: Any = {
 
 
 class Look(msgspec.Struct, frozen=True):
-    """How one mechanism is drawn."""
+    """Colour, dash and marker of one mechanism."""
 
     colour: str
     dash: Any
@@ -97,8 +97,8 @@ class Look(msgspec.Struct, frozen=True):
 class Looks:
     """Looks of the mechanisms and variants of a report, no two of them alike.
 
-    A look follows from the name, so that a mechanism looks the same in most reports; where that one
-    is taken, from the next dash or marker of its colour.
+    A look follows from the name, so that a mechanism looks the same in most reports; where that
+    look is taken, the next dash or marker of its colour is used.
     """
 
     def __init__(self, variants: Iterable[tuple[str, str]] = ()) -> None:
@@ -112,7 +112,8 @@ class Looks:
             self._taken.update((look, *msgspec.structs.asdict(look).items()))
 
     def of(self, mechanism: str, variant: str = "") -> Look:
-        """Return the look of a variant, or of its mechanism where only that is known."""
+        """Return the look of a variant, or that of its mechanism where only the mechanism is
+        known."""
         known = self._found.get((mechanism, variant)) or self._found.get((mechanism, ""))
         return known or _steps(mechanism)[0]
 
@@ -130,8 +131,7 @@ class Looks:
 
 
 def _steps(mechanism: str, variant: str = "", colour: str | None = None) -> list[Look]:
-    """Colours, dashes and markers from those of the name's hash on; of one colour where it is
-    given."""
+    """Looks from the name's hash on, in a single colour where one is given."""
     start = _digest(f"{mechanism}:{variant}" if variant else mechanism)
     colours = COLOURS if colour is None else (colour,)
     dashes, markers = len(_DASHES), len(MARKERS)
@@ -157,14 +157,14 @@ _ANCHORS = {
 
 
 _DIGITS = re.compile(r"(?<![\w#.])-?\d+\.\d{3,}")
-"""Coordinates, which two decimals place to a hundredth of a point."""
+"""Decimals of coordinates: two place them to a hundredth of a point."""
 
 
 def draw(paint: Callable[[Any], None], width: float, height: float) -> str:
-    """Return the SVG of what `paint(figure)` draws; the same for the same data, whatever the user
-    has set in matplotlib.
+    """Return the SVG that `paint(figure)` draws; the same for the same data, whatever the user's
+    settings of matplotlib.
 
-    Sizes are inches. Text stays text. No date, no version, no external reference.
+    Sizes are in inches. Text stays text. No date, no version, no external reference.
     """
     empty = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     text = _drawn(paint, width, height, format="svg", metadata=empty).decode()
@@ -199,7 +199,7 @@ def _drawn(paint: Callable[[Any], None], width: float, height: float, **how: Any
 
 
 def _settle(figure: Any) -> None:
-    """Carry out the layout here: `savefig` would draw everything once more to find it.
+    """Compute the layout here: `savefig` would draw everything once more to find it.
 
     The solver's last digits differ from process to process, and ids are hashes of them.
     """
@@ -216,7 +216,7 @@ def _settle(figure: Any) -> None:
 
 
 def inline(svg: str, prefix: str, title: str) -> str:
-    """Return an SVG to stand inside HTML: ids of its own, a title, the width of the page."""
+    """Return an SVG for HTML: ids of its own, a title, the width of the page."""
     from markupsafe import escape
 
     body = svg[svg.index("<svg") :]

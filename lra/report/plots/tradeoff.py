@@ -21,18 +21,18 @@ _WIDTH, _HEIGHT = 5.6, 4.9
 _LARGEST = 900.0
 """Area of the largest circle, in square points."""
 _LETTER, _LINE = 5.2, 11.0
-"""Points that a letter of a name is wide, and a line high."""
+"""Width of a letter of a name and height of a line, in points."""
 _LETTERS = 18
 _CLEAR = 2.0
-"""Points that a name keeps off a line."""
+"""Distance between a name and a line, in points."""
 
 
 def tradeoff_figure(board: Leaderboard, looks: Looks, id: str = "tradeoff") -> Figure | None:
-    """Return accuracy against the speed of training; None with fewer than two mechanisms placed."""
+    """Return accuracy against the speed of calls; None with fewer than two mechanisms placed."""
     placed = [
         one
         for one in board.standings
-        if one.train and one.score and not math.isnan(one.score.mean) and one.train.value > 0
+        if one.time and one.score and not math.isnan(one.score.mean) and one.time.value > 0
     ]
     if len(placed) < 2 or board.setting is None:
         return None
@@ -41,16 +41,17 @@ def tradeoff_figure(board: Leaderboard, looks: Looks, id: str = "tradeoff") -> F
     def paint(figure: Any) -> None:
         axes = figure.subplots()
         _paint(axes, placed, steps, looks)
-        axes.set_xlabel(f"training speed at length {board.length:,}, {TIMES} that of {EXACT}")
+        axes.set_xlabel(f"{speed} at length {board.length:,}, {TIMES} that of {EXACT}")
         axes.set_ylabel("accuracy, %")
 
+    speed = {"train": "training speed", "forward": "forward speed"}[board.mode]
     notes = ["Right is faster, up is better, small is lean."]
     notes += ["Line: the front."] if len(steps) > 1 else []
     notes += ["Faint: accuracy of a reference row."] if _has_reference(placed) else []
     return Figure(
         id=id,
         title="Accuracy against speed and memory",
-        alt=f"Scatter plot of accuracy against training speed at length {board.length}; the area "
+        alt=f"Scatter plot of accuracy against {speed} at length {board.length}; the area "
         f"of a circle is peak memory. Shown: {listing([one.key.label for one in placed])}. On the "
         f"front: {listing([one.key.label for one in steps])}.",
         caption=" ".join(notes),
@@ -63,8 +64,8 @@ def _has_reference(placed: Sequence[Standing]) -> bool:
 
 
 def _speed(one: Standing) -> float:
-    assert one.train, "only what has a time is placed"
-    return 1.0 / one.train.value
+    assert one.time, "only what has a time is placed"
+    return 1.0 / one.time.value
 
 
 def _point(one: Standing) -> tuple[float, float]:
@@ -91,7 +92,7 @@ def _paint(axes: Axes, placed: Sequence[Standing], steps: Sequence[Standing], lo
         facecolor=list(zip(colours, faint, strict=True)),
         edgecolor=colours,
         linewidth=1.4,
-        linestyle=[(0, (2, 1.5)) if one.train and one.train.elsewhere else "-" for one in placed],
+        linestyle=[(0, (2, 1.5)) if one.time and one.time.elsewhere else "-" for one in placed],
         zorder=3,
     )
     _names(axes, placed, points, areas, colours, corners)
@@ -99,7 +100,7 @@ def _paint(axes: Axes, placed: Sequence[Standing], steps: Sequence[Standing], lo
 
 
 def _corners(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Corners of the steps through points of the front, the slowest first."""
+    """Corners of the steps through points of the front, slowest first."""
     found = list(points[:1])
     for (_, before), (x, y) in pairwise(points):
         found += [(x, before), (x, y)]
@@ -114,7 +115,7 @@ def _names(
     colours: Sequence[str],
     corners: Sequence[tuple[float, float]],
 ) -> None:
-    """Write each name beside its circle where it covers least."""
+    """Write each name beside its circle, where it covers least."""
     wide, high = (_WIDTH - 0.7) * 72, (_HEIGHT - 0.7) * 72
     fraction = axes.transAxes.inverted()
 
@@ -149,7 +150,7 @@ def _names(
 
 
 def _around(start: tuple[float, float], end: tuple[float, float]) -> Box:
-    """A straight or upright line with a little room about it."""
+    """Box around a straight or upright line, with a little room."""
     (left, right), (bottom, top) = (sorted(pair) for pair in zip(start, end, strict=True))
     return Box(left - _CLEAR, bottom - _CLEAR, right + _CLEAR, top + _CLEAR)
 

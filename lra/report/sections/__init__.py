@@ -1,4 +1,5 @@
-"""Sections of a report, one topic a file: `analyse` gives values, `present` makes sections of them.
+"""Sections of a report, one file for each topic: `analyse` gives values, `present` makes sections
+of them.
 
 Each file has `sections(analysis) -> list[Section]`; the page has them in this order.
 """

@@ -1,4 +1,4 @@
-"""Accuracy by task, and bits per byte: mechanisms beside no mixing and the simple baselines."""
+"""Accuracy by task, and bits per byte: mechanisms with no mixing and the simple baselines."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _NAMED = 5
 
 
 class Scores(msgspec.Struct, frozen=True):
-    """A table of accuracies, or of bits per byte, as values."""
+    """Values of a table of accuracies, or of bits per byte."""
 
     of: Accuracies
     keys: tuple[Key, ...]
     places: dict[tuple[Key, str], Score]
-    """By row and protocol."""
+    """Scores by row and protocol."""
     rates: dict[tuple[Key, str], str]
-    """The chosen learning rates of the tuned track, in words."""
+    """Chosen learning rates of the tuned track, in words."""
     means: dict[Key, Score]
     best: dict[str, tuple[str, str] | None]
-    """The winner of each column, where one is told apart."""
+    """Winner of each column, where one is told apart."""
     impossible: frozenset[tuple[str, str, str]]
-    """Origin, variant and protocol of trainings that need fewer bits than there can be."""
+    """Origin, variant and protocol of trainings that need fewer bits than possible."""
     baselines: dict[str, dict[str, Simple]]
-    """By column, then by metric."""
+    """Simple baselines by column, then by metric."""
     figures: pd.DataFrame
 
 
@@ -87,8 +87,8 @@ def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
 
 
 def _rates(kept: Iterable[Kept]) -> dict[tuple[str, str, str], str]:
-    """The learning rate that was chosen by origin, variant and protocol, and whether a better one
-    may lie beyond those tried."""
+    """Chosen learning rate by origin, variant and protocol, marked where a better one may lie
+    beyond those tried."""
     found: dict[tuple[str, str, str], str] = {}
     for one in kept:
         if not isinstance(one.cell, QualityCell) or one.cell.track != "tuned":
@@ -153,7 +153,7 @@ def _values(scores: Scores, key: Key, several: bool) -> list[Value]:
     ]
     if scores.of.averaged:
         mean = scores.means[key]
-        # Chance of the draw of a seed does not average out over tasks as that of rows does.
+        # The chance of a seed's draw does not average out over tasks as that of rows does.
         rows = min(column.rows.test for column in scores.of.averaged)
         lacking = Value(NO_VALUE, f"{mean.n} of {len(scores.of.averaged)}")
         complete = not math.isnan(mean.mean)
@@ -171,7 +171,7 @@ def _value(
     best: bool = False,
     doubt: str = "",
 ) -> Value:
-    """Mean over the seeds that ended well, the others counted beside it in words."""
+    """Mean over the seeds that ended well, with the endings of the others."""
     if place is None:
         return Value(NOT_RUN)
     if math.isnan(place.mean):
@@ -188,7 +188,7 @@ def _value(
 
 
 def score_text(place: Score, rows: int, bits: bool = False) -> str:
-    """Return a score with the digits that its seeds and so many test rows support."""
+    """Return a score with the digits that its seeds and its number of test rows support."""
     if bits:
         return figures(place.mean, None if math.isnan(place.sd) else place.sd)
     if not math.isnan(place.sd):
@@ -199,8 +199,8 @@ def score_text(place: Score, rows: int, bits: bool = False) -> str:
 
 
 def _simple_rows(scores: Scores) -> list[Row]:
-    """Majority, bag of tokens and, where a task has any, its best rule of thumb; of bits per byte
-    each by its name, the dearest first."""
+    """Rows of majority, bag of tokens and, where a task has any, its best rule of thumb; for bits
+    per byte one row for each, worst first."""
     columns = [scores.baselines[column.protocol] for column in scores.of.columns]
     if scores.of.lower:
         names = {one.metric: one.name for own in columns for one in own.values()}
@@ -257,7 +257,7 @@ def _caption(of: Accuracies) -> str:
 
 
 def lengths_text(columns: Sequence[Column]) -> str:
-    """Return how long the inputs of columns are: `24 to 128 tokens`."""
+    """Return the lengths of the inputs of columns: `24 to 128 tokens`."""
     lengths = {column.cell.data.length for column in columns}
     low, high = min(lengths), max(lengths)
     return f"{low:,} to {high:,} tokens" if low < high else f"{low:,} tokens"

@@ -1,4 +1,4 @@
-"""Decoding of trained models: how often they answer alike in one pass and step by step."""
+"""Decoding of trained models: the share of equal answers in one pass and step by step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sections(analysis: Analysis) -> list[Section]:
 
 
 def present(one: Trainings[float]) -> Section:
-    """Return who always answers alike, and a table of those that do not."""
+    """Return a sentence on the models that always answer alike, and a table of the others."""
     alike = [
         key
         for key in one.keys

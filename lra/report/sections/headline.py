@@ -12,7 +12,9 @@ from lra.report.model import Headline, Table
 from lra.report.plots.tradeoff import tradeoff_figure
 from lra.report.sections import error, profile
 from lra.report.sections.caveats import caveats
+from lra.report.sections.cost_table import CALLS
 from lra.report.sections.leaderboard_table import (
+    DOING,
     accuracy_text,
     leaderboard_table,
     order,
@@ -27,7 +29,7 @@ from lra.report.write.markdown import plain_text
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
 _MOST = 5
 _NAMED = 3
-"""So many mechanisms a sentence names."""
+"""Number of mechanisms that a sentence names."""
 
 
 def headline(analysis: Analysis) -> Headline:
@@ -42,8 +44,8 @@ def headline(analysis: Analysis) -> Headline:
 
 
 def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
-    """Return the sentences and the small table to print: the run beside exact attention and no
-    mixing; of a store of profiles alone theirs."""
+    """Return the sentences and the small table to print: the run against exact attention and no
+    mixing; for a store of profiles alone, those of the profiles."""
     board = leaderboard(analysis)
     if not board.standings:
         told, table = profile.spoken(analysis.evidence) or (_first_sentences(analysis, board), None)
@@ -58,7 +60,7 @@ def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
 
 
 def _first_sentences(analysis: Analysis, board: Leaderboard) -> tuple[str, ...]:
-    """At most five: those of the leaderboard, else those of errors or of profiles."""
+    """Sentences, five at most: the leaderboard's, else those on errors or profiles."""
     found = sentences(board) or error.sentences(analysis)
     if not found:
         profiled = profile.spoken(analysis.evidence)
@@ -67,11 +69,18 @@ def _first_sentences(analysis: Analysis, board: Leaderboard) -> tuple[str, ...]:
         found = ["The run has conformance checks alone: see Capabilities."]
     if not found and analysis.evidence.shown:
         found = ["The run has pictures of patterns alone: see Gallery."]
+    if not found and _has_records(analysis):
+        found = ["The run has no accuracy and no time of a call yet."]
     return tuple(found[:_MOST]) or (EMPTY,)
 
 
+def _has_records(analysis: Analysis) -> bool:
+    evidence = analysis.evidence
+    return bool(evidence.kept or evidence.others or evidence.ceilings)
+
+
 def sentences(board: Leaderboard) -> list[str]:
-    """Return at most five sentences: accuracy, costs, where it pays, the front, how sure."""
+    """Return at most five sentences: accuracy, costs, crossover, front, certainty."""
     asked = _asked(board)
     if not asked:
         return []
@@ -86,7 +95,7 @@ def sentences(board: Leaderboard) -> list[str]:
 
 
 def _asked(board: Leaderboard) -> list[Standing]:
-    """The run's mechanisms, without exact attention and the floor where there are others."""
+    """Mechanisms of the run, without exact attention and the floor where there are others."""
     own = [one for one in board.standings if one.key.origin == "run"]
     others = [one for one in own if one.key.mechanism not in (EXACT, NO_MIXING)]
     return others or [one for one in own if one.key.mechanism == EXACT] or own
@@ -103,17 +112,20 @@ def _told_accuracy(board: Leaderboard, asked: Sequence[Standing]) -> str:
         else f"accuracy on {tasks[0].title}"
     )
     ranked = sorted(scored, key=order)
-    approximate = [one for one in ranked if not one.is_exact] or ranked
-    named = [f"{one.key.name} {accuracy_text(one, board)} %" for one in approximate]
+    others = [one for one in ranked if not one.is_exact] or ranked
+    named = [f"{board.name(one)} {accuracy_text(one, board)} %" for one in others]
     anchors = [
         f"{name} {accuracy_text(one, board)} %"
         for name, mechanism in ((f"exact attention ({EXACT})", EXACT), ("no mixing", NO_MIXING))
         for one in _first(board, mechanism)
     ]
     beside = f"; {listing(anchors)}" if anchors else ""
-    if len(approximate) == 1:
+    if len(others) == 1:
         return f"{over[:1].upper()}{over[1:]}: {named[0]}{beside}."
-    return f"Highest {over}: {listing(named[:_NAMED])} of {len(approximate)}{beside}."
+    whose = f" of {len(others)}"
+    if len(others) < len(ranked):
+        whose += f" that differ from {EXACT}"
+    return f"Highest {over}: {listing(named[:_NAMED])}{whose}{beside}."
 
 
 def _first(board: Leaderboard, mechanism: str) -> list[Standing]:
@@ -123,42 +135,57 @@ def _first(board: Leaderboard, mechanism: str) -> list[Standing]:
 
 
 def _told_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
-    timed = [one for one in asked if one.train]
+    timed = [one for one in asked if one.time]
     if not timed or board.length is None:
-        return ""
+        return _decoding_costs(board, asked)
     if len(timed) == 1:
         (one,) = timed
         memory = f" and {ratio_value(one.memory).text} its memory" if one.memory else ""
         return (
-            f"At length {board.length:,} a training step of {one.key.name} takes "
-            f"{ratio_value(one.train).text} the time of {EXACT}{memory}."
+            f"At length {board.length:,} a {CALLS[board.mode]} of {board.name(one)} takes "
+            f"{ratio_value(one.time).text} the time of {EXACT}{memory}."
         )
-    fastest = sorted(timed, key=lambda one: one.train.value if one.train else 0.0)
+    fastest = sorted(timed, key=lambda one: one.time.value if one.time else 0.0)
     lean = [one for one in timed if one.memory]
     leanest = sorted(lean, key=lambda one: one.memory.value if one.memory else 0.0)
-    fast = [f"{one.key.name} {ratio_value(one.train).text}" for one in fastest[:_NAMED]]
-    small = [f"{one.key.name} {ratio_value(one.memory).text}" for one in leanest[:_NAMED]]
+    fast = [f"{board.name(one)} {ratio_value(one.time).text}" for one in fastest[:_NAMED]]
+    small = [f"{board.name(one)} {ratio_value(one.memory).text}" for one in leanest[:_NAMED]]
     least = f"; least memory: {listing(small)}" if small else ""
     return (
-        f"Fastest to train at length {board.length:,}: {listing(fast)} the time of {EXACT}{least}."
+        f"Fastest {CALLS[board.mode]} at length {board.length:,}: {listing(fast)} the time of "
+        f"{EXACT}{least}."
     )
 
 
+def _decoding_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
+    """The fastest decoding steps, where nothing else was timed."""
+    timed = [one for one in asked if one.decode]
+    if not timed or board.decoded is None:
+        return ""
+    timed.sort(key=lambda one: one.decode.value if one.decode else 0.0)
+    fast = [f"{board.name(one)} {ratio_value(one.decode).text}" for one in timed[:_NAMED]]
+    first = "A decoding step" if len(timed) == 1 else "Fastest decoding step"
+    return f"{first} after {board.decoded:,} positions: {listing(fast)} the time of {EXACT}."
+
+
 def _told_crossing(board: Leaderboard, asked: Sequence[Standing]) -> str:
-    known = [(one.key.name, one.pays_from) for one in asked if one.pays_from]
+    known = [(board.name(one), one.pays_from) for one in asked if one.pays_from]
     timed = [(name, value) for name, value in known if value.number is not None]
     if not timed:
         return ""
     if len(timed) == 1:
         ((name, value),) = timed
-        return f"A training step of {name} takes less time than {EXACT}'s from length {value.text}."
+        call = f"A {CALLS[board.mode]} of {name}"
+        if value.number == math.inf:
+            return f"{call} takes less time than {EXACT}'s at no length compared."
+        return f"{call} takes less time than {EXACT}'s from length {value.text}."
     pays = [own for own in timed if own[1].number is not None and math.isfinite(own[1].number)]
     pays.sort(key=lambda own: own[1].number or 0.0)
     late = [f"{name} {value.text}" for name, value in pays[-_NAMED:]]
     last = f", the last {listing(late)}" if late else ""
     return (
-        f"{len(pays)} of {len(timed)} take less time to train than {EXACT} from some length on"
-        f"{last}."
+        f"{len(pays)} of {len(timed)} take less time for a {CALLS[board.mode]} than {EXACT} from "
+        f"some length on{last}."
     )
 
 
@@ -166,9 +193,10 @@ def _told_front(board: Leaderboard, asked: Sequence[Standing]) -> str:
     members = [one for one in board.standings if one.key in board.front]
     if len(members) < 2:
         return ""
-    members.sort(key=lambda one: one.train.value if one.train else 0.0)
-    names = list(dict.fromkeys(one.key.name for one in members))
-    return f"On the front of accuracy and training time: {listing_of(names, 8)}."
+    members.sort(key=lambda one: one.time.value if one.time else 0.0)
+    names = list(dict.fromkeys(board.name(one) for one in members))
+    front = f"On the front of accuracy and {DOING[board.mode]} time"
+    return f"{front}: {listing_of(names, 8)}."
 
 
 def _told_doubt(board: Leaderboard, asked: Sequence[Standing]) -> str:
@@ -180,5 +208,5 @@ def _told_doubt(board: Leaderboard, asked: Sequence[Standing]) -> str:
     low = [one for one in asked if one.beats_shortcut is False]
     if not low:
         return ""
-    names = listing_of([one.key.name for one in low], _NAMED)
+    names = listing_of([board.name(one) for one in low], _NAMED)
     return f"On some task no better than the best simple baseline: {names}."

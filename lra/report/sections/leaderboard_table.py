@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 from lra.core.catalogue import EXACT, NO_MIXING
@@ -12,13 +11,13 @@ from lra.report.model import Row, Table, Value
 from lra.report.sections.accuracy import score_text
 from lra.report.words import NO_VALUE, TIMES, figures, listing
 
+DOING = {"train": "training", "forward": "forward"}
 _LEAST = 0.001
 """Ratios below are told as less than it."""
 
 
 def leaderboard_table(board: Leaderboard) -> Table:
     """Return the leaderboard: a row a mechanism, the most accurate first."""
-    known = Counter((one.key.origin, one.key.mechanism) for one in board.standings)
     cells = {one.key: [value(one, board) for _, value in COLUMNS] for one in board.standings}
     kept = [
         place
@@ -28,15 +27,15 @@ def leaderboard_table(board: Leaderboard) -> Table:
     rows = []
     for one in sorted(board.standings, key=order):
         values = tuple(cells[one.key][place] for place in kept)
-        alone = known[one.key.origin, one.key.mechanism] == 1
-        label = one.key.name if alone else one.key.label
-        rows.append(Row(label, values, one.key.mechanism, one.key.variant, one.key.origin))
+        rows.append(
+            Row(board.name(one), values, one.key.mechanism, one.key.variant, one.key.origin)
+        )
     return Table(
         id="leaderboard",
         title="Leaderboard",
         caption=_caption(board),
         corner="mechanism",
-        columns=tuple(COLUMNS[place][0] for place in kept),
+        columns=tuple(COLUMNS[place][0].format(DOING[board.mode]) for place in kept),
         rows=tuple(rows),
         notes=tuple(_notes(board)),
     )
@@ -45,7 +44,7 @@ def leaderboard_table(board: Leaderboard) -> Table:
 def order(one: Standing) -> tuple[object, ...]:
     """Return the place of a row: the run's first, then the most accurate, then the fastest."""
     mean = one.score.mean if one.score and not math.isnan(one.score.mean) else -1.0
-    time = one.train.value if one.train else math.inf
+    time = one.time.value if one.time else math.inf
     return (one.key.origin != "run", -mean, time, one.key.label)
 
 
@@ -91,14 +90,15 @@ def _laws(one: Standing, _: Leaderboard) -> Value:
 
 COLUMNS: Sequence[tuple[str, Callable[[Standing, Leaderboard], Value]]] = (
     ("accuracy, %", _accuracy),
-    ("training time", lambda one, board: ratio_value(one.train, one.key in board.front)),
+    ("{} time", lambda one, board: ratio_value(one.time, one.key in board.front)),
     ("memory", lambda one, _: ratio_value(one.memory)),
     ("decoding time", lambda one, _: ratio_value(one.decode)),
     ("state", lambda one, _: ratio_value(one.state)),
     ("pays from", _pays_from),
     ("laws held", _laws),
 )
-"""Titles and values of the columns; one without any value is left out."""
+"""Titles and values of the columns; one without any value is left out. The braces are for the
+mode of the timed calls."""
 
 
 def _caption(board: Leaderboard) -> str:
@@ -118,10 +118,15 @@ def _caption(board: Leaderboard) -> str:
 
 
 def _notes(board: Leaderboard) -> list[str]:
-    notes = ["Bold: on the front of accuracy and training time, where differences are told apart."]
+    notes = []
+    if board.front:
+        notes.append(
+            f"Bold: on the front of accuracy and {DOING[board.mode]} time, where differences are "
+            "told apart."
+        )
     if any(one.beats_shortcut is False for one in board.standings):
         notes.append("†: on some task no better than the best simple baseline.")
-    ratios = [one.train for one in board.standings if one.train]
+    ratios = [one.time for one in board.standings if one.time]
     if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
         notes.append("Some were timed with other settings, or on another machine: see Trade-off.")
     return notes

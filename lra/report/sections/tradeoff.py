@@ -15,7 +15,7 @@ from lra.report.words import NO_VALUE, TIMES, figures
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each table of accuracies that places two mechanisms or more."""
+    """Return a section for each table of accuracies with two mechanisms or more in its figure."""
     found = []
     for scores in analysis.accuracies:
         if scores.metric == ACCURACY and not scores.setting.by_token:
@@ -26,8 +26,8 @@ def sections(analysis: Analysis) -> list[Section]:
 
 
 def analyse(analysis: Analysis, scores: Accuracies) -> list[Leaderboard]:
-    """Return who stands where at each timed length; left out is one at which fewer than half as
-    many can be placed as at another, for who is missing may be on its front."""
+    """Return the leaderboard at each timed length. A length at which fewer than half as many
+    mechanisms can be placed as at another is left out, since missing ones may be on its front."""
     setting, _ = main_setting(analysis, "train")
     if setting is None:
         return []
@@ -62,22 +62,22 @@ def present(scores: Accuracies, boards: list[Leaderboard], analysis: Analysis) -
         topic="Trade-off",
         setting=", ".join(scores.setting.parts),
         tables=(table,),
-        # The first is the headline's.
+        # The figure of the first table is the headline's.
         figures=drawn([None if is_first else drawing]),
     )
 
 
 def _is_placed(one: Standing) -> bool:
-    return bool(one.train and one.score and not math.isnan(one.score.mean))
+    return bool(one.time and one.score and not math.isnan(one.score.mean))
 
 
 def _ratio(one: Standing, board: Leaderboard) -> Value:
-    if one.train is None:
+    if one.time is None:
         return Value(NO_VALUE)
-    mark = "elsewhere" if one.train.elsewhere else ""
-    mark = ", ".join(filter(None, [mark, "other settings" if one.train.other_settings else ""]))
-    text = f"{figures(one.train.value, one.train.spread)} {TIMES}"
-    return Value(text, mark, one.train.value, one.key in board.front, one.train.disturbed)
+    mark = "elsewhere" if one.time.elsewhere else ""
+    mark = ", ".join(filter(None, [mark, "other settings" if one.time.other_settings else ""]))
+    text = f"{figures(one.time.value, one.time.spread)} {TIMES}"
+    return Value(text, mark, one.time.value, one.key in board.front, one.time.disturbed)
 
 
 def _table(scores: Accuracies, boards: list[Leaderboard], lines: list[Row]) -> Table:

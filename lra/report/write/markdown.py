@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 
@@ -26,7 +27,8 @@ def report_markdown(report: Report) -> str:
             if place == 0 and topic.level == "results":
                 parts += [f"*{escape(section.setting)}*" if section.setting else "", *body]
             else:
-                name = escape(section.setting or topic.title)
+                # Up to the next blank line this is HTML, in which a backslash escapes nothing.
+                name = html.escape(escape_controls(section.setting or topic.title), quote=False)
                 parts += [f"<details><summary>{name}</summary>", *body, "</details>"]
     parts += [f"*{escape(report.footer)}*"] if report.footer else []
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -91,12 +93,12 @@ def plain_text(table: Table, most: int | None = None) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Return text that Markdown shows as it is, inside a table too.
+    r"""Return text that Markdown shows as it is, also inside a table.
 
     Underscores inside a word mean nothing in GitHub's Markdown and stay readable, as do most `&`.
     """
     text = re.sub(r"([\\`*|<>\[\]~$])", r"\\\1", escape_controls(text))
     text = re.sub(r"&(?=#?\w+;)", r"\\&", text)
-    # At its beginning a heading, a list or a rule.
+    # A heading, a list or a rule, at the beginning of a text.
     text = re.sub(r"^(\s*\d*)(?=[#+.)-]+(\s|$))", r"\1\\", text)
     return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", text)
