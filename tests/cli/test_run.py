@@ -180,7 +180,7 @@ def test_two_runs_on_one_store(lra, tmp_path: Path) -> None:
 def test_ctrl_c_keeps_finished_cells_and_exits_130(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    """Of a training that takes minutes, once it has a checkpoint and another cell has ended."""
+    """The training takes minutes; it has a checkpoint and another cell has ended by then."""
     asked = ("run", "--impl", "full", *TINY, "--set", "training.steps=1000000")
     folder = tmp_path / "results/runs/default"
     with subprocess.Popen(
