@@ -3,7 +3,8 @@
 `lra.load(store)` returns the records of a store as a data frame.
 """
 
-# Nothing that Python has not loaded itself: `python -m lra` has yet to put the current folder last.
+# Import nothing that Python has not loaded itself: `python -m lra` has yet to put the current
+# folder last.
 from os import PathLike
 
 from lra.core.version import __version__
@@ -18,15 +19,14 @@ __all__ = ["__version__", "load"]
 def load(store: str | PathLike[str]) -> "pd.DataFrame":
     """Return what a store's records say, one metric of one cell per row.
 
-    The columns are those of report.csv: what was asked for (`mechanism`, `task`, `length`, `mode`,
-    ...), what came of it (`status`, `metric`, `value` with its `unit`: seconds, bytes, joules,
-    shares of 1), and which `machine` and `record` answered. Of several records of one question the
-    newest counts. What does not apply or was not measured is missing; `failure` and `reason` say
-    why. Neither conformance checks,
-    pictures nor the ceilings of machines are in it.
+    The columns are those of report.csv: the question (`mechanism`, `task`, `length`, `mode`, ...),
+    the outcome (`status`, `metric`, `value` with its `unit`: seconds, bytes, joules, shares of 1),
+    and the `machine` and `record` that answered. The newest of several records of one question
+    counts. A figure that does not apply or was not measured is missing; `failure` and `reason` say
+    why. Conformance checks, pictures and the ceilings of machines are left out.
 
-    Raises `LraError` where there is no such folder, or it cannot be read; what a record of it
-    cannot say is a warning. Needs no torch.
+    Raises `LraError` where there is no such folder, or it cannot be read; a record that cannot be
+    read is a warning. Needs no torch.
     """
     from pathlib import Path
 

@@ -1,7 +1,7 @@
 """`python -m lra`."""
 
-# No `from __future__` nor anything that Python has not loaded itself: until the current folder is
-# last, an import may find a file of the user's that bears the name of a library.
+# Neither `from __future__` nor any module that Python has not loaded itself: until the current
+# folder is last, an import may find a file of the user's that bears the name of a library.
 import os
 import sys
 
@@ -19,7 +19,7 @@ def main() -> int:
 
 
 def _lacking() -> list[str]:
-    """Return those parts of Python that other systems than Linux and macOS lack."""
+    """Return the parts of Python that this system lacks; Linux and macOS have all."""
     found = [] if hasattr(os, "fork") else ["os.fork"]
     try:
         import fcntl  # noqa: F401
@@ -30,7 +30,7 @@ def _lacking() -> list[str]:
 
 def _search_current_folder_last() -> None:
     """Let no `click.py` of the current folder stand for the library, which `python -m` looks for
-    there first. Mechanisms of the user's are still found there.
+    there first. The user's mechanisms are still found there.
 
     In the root of a clone it stays first: the arena's other packages belong to this very one.
     """

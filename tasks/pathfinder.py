@@ -30,7 +30,7 @@ _PIXELS_OF_A_PART = 1 << 22
 class PathfinderConfig(TaskConfig, frozen=True, kw_only=True):
     """Parameters of the generator, lengths in pixels.
 
-    What is left None takes the original's value at the resolution (see docs/pathfinder.md).
+    A field of None takes the original's value at the resolution (see docs/pathfinder.md).
     """
 
     contour_length: int | None = None

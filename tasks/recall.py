@@ -41,7 +41,7 @@ class RecallConfig(TaskConfig, frozen=True):
 class Recall(Task):
     """Ids 1 ... keys are keys, those after them values; the label of a query is its value's number.
 
-    What is neither pair nor query is a random value, of which nothing is asked.
+    Every token outside of pairs and queries is a random value without a label.
     """
 
     card = TaskCard(

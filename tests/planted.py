@@ -1,8 +1,8 @@
 """Faults planted in a mechanism, each of which the gate must catch: figures of docs/gate.md.
 
 `PYTHONPATH=. python -m tests.planted slow` clones the committed project, plants one fault in it and
-runs `lra check` there. What the check says is printed; the exit code is 0 if it failed, and named
-the figure that it should.
+runs `lra check` there. The check's output is printed; the exit code is 0 if it failed and named the
+right figure.
 """
 
 from __future__ import annotations

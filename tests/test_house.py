@@ -62,7 +62,7 @@ def test_a_named_file_stands_in_its_place(target: Target) -> None:
 
 
 def test_the_contract_of_imports_names_every_family() -> None:
-    """Of the tasks it names some, to say what is meant; all are held above."""
+    """Some tasks are named as examples; all are held above."""
     said = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (forbidden,) = [
         contract["forbidden_modules"]

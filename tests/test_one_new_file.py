@@ -22,7 +22,7 @@ PLACES = {
 FEWEST = {"averaging": 25, "mixing": 12, "ramp": 3, "majority": 5}
 """Tests that each has to pass."""
 MIXER = "attention_impls/recurrent/s4d.py"
-"""Of no queries and keys; under another name it is a newcomer's."""
+"""A mixer without queries and keys; under another name it is a newcomer's."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ MISTAKES = {
                   "its Config is no msgspec.Struct"),
     "syntax": ("class Averaging(", "class Averaging", "SyntaxError"),
 }  # fmt: skip
-"""What is replaced in the newcomer's file, by what, and what is said of it."""
+"""A text in the newcomer's file, its replacement, and the error expected of it."""
 
 
 def test_a_file_with_a_mistake_is_a_row_that_says_it_and_the_others_stand(

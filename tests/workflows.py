@@ -1,6 +1,6 @@
-"""What is wrong with a GitHub workflow: schema, permissions, pins, scripts and our own commands.
+"""Faults of a GitHub workflow: schema, permissions, pins, scripts and our own commands.
 
-GitHub itself says of most of this nothing, or only when the workflow runs.
+GitHub itself reports most of them not at all, or only when the workflow runs.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _times_revisions(step: Mapping[str, Any]) -> bool:
 
 
 def _against_a_revision(name: str, job: Mapping[str, Any]) -> Iterator[str]:
-    """What a job needs that times the head against another revision."""
+    """Faults of a job that times the head against another revision."""
     depths = [
         step.get("with", {}).get("fetch-depth", 1)
         for step in job["steps"]

@@ -9,8 +9,8 @@ the contract's vocabulary:
     R features
 
 Masks are boolean and True means "may be attended to"; a row with nothing to attend to gives zero
-with finite gradients. What padded positions hold never matters: the base zeroes them on the way in
-and on the way out.
+with finite gradients. The contents of padded positions never matter: the base zeroes them on the
+way in and on the way out.
 """
 
 from attention_impls.contract.attention import Attention

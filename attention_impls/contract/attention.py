@@ -119,7 +119,7 @@ class Attention(Layer):
             k_BGMK = position.rotate(k_BGMK, columns)
         return Heads(q_BHNK, k_BGMK, v_BGMV)
 
-    # What follows `context` differs: a state, and by keyword what `project` put in `extra`.
+    # Arguments after `context` differ: a state, and by keyword the entries of `Heads.extra`.
     @abstractmethod
     def attend(
         self, q_BHNK: Any, k_BGMK: Any, v_BGMV: Tensor, context: Context, *args: Any, **kwargs: Any

@@ -71,8 +71,8 @@ class Layer(nn.Module, ABC):
     ) -> float | None:
         """Return the relative error of the output against softmax attention that theory predicts.
 
-        Of many keys, queries and keys N(0, 1) times `input_scale`, values N(0, 1); root of the mean
-        square. None where nothing is predicted.
+        The root of its mean square, for many keys, with queries and keys N(0, 1) times
+        `input_scale` and values N(0, 1). None where nothing is predicted.
         """
         return None
 

@@ -19,7 +19,7 @@ class MechanismConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Context:
-    """What one call asks for, beside the tensors."""
+    """Direction, masks and position scheme of one call."""
 
     causal: bool = False
     """Queries see no later key; with more keys than queries, the last of both coincide."""
@@ -35,7 +35,7 @@ class Context:
 
 
 class Out(NamedTuple):
-    """What a layer returns."""
+    """Output of a layer, and its state after these positions."""
 
     y_BND: Tensor
     state: Any = None
@@ -43,7 +43,7 @@ class Out(NamedTuple):
 
 
 class Heads(NamedTuple):
-    """What an attention attends with, by head."""
+    """Queries, keys and values by head."""
 
     q_BHNK: Tensor | None
     k_BGMK: Tensor | None
@@ -57,7 +57,7 @@ class Exact(NamedTuple):
     """The softmax attention that a mechanism comes near."""
 
     heads: Heads
-    """What the mechanism attends with, of the queries, keys and values that it is given."""
+    """Queries, keys and values of that softmax, made of the projected ones."""
     factor: float
     """Logits are queries times keys times this."""
     pattern_NM: Tensor | None = None

@@ -1,4 +1,4 @@
-"""What every form of exact softmax attention has in common: claims, oracle, cache.
+"""Base class of every form of exact softmax attention: claims, oracle, cache.
 
 B batch   N queries   M keys   H heads   G heads of keys and values   K width of a query or key head
 V width of a value head

@@ -4,8 +4,8 @@ B batch   N queries   M keys   H heads   L heads of all examples, B H   K width 
 head   V width of a value head   S queries of a tile   T keys of a tile
 
 A row of tiles carries its largest logit, the sum of exponentials below it and the values weighted
-by these; each tile rescales all three. What is kept for the gradient is the output and, for each
-query, the logarithm of its sum.
+by these; each tile rescales all three. The output and, for each query, the logarithm of its sum are
+kept for the gradient.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def in_large_tiles(x: Tensor) -> bool:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What both passes need beside the tensors."""
+    """Sizes, masks and position scheme of a call, for the forward and the backward pass."""
 
     batch: int
     heads: int
@@ -264,7 +264,7 @@ def _gradients(
     """Return the gradients of queries, keys and values, and of what positions train."""
     q, k, v, out, log_LN1 = saved
     tiles = _Tiles(plan, q, k)
-    # What the softmax's gradient subtracts, sum_m p_m dp_m, is out . dout.
+    # The softmax's gradient subtracts sum_m p_m dp_m, which is out . dout.
     inner_LN1 = (dout * out).sum(-1, keepdim=True)
     dq, dk, dv = (torch.zeros_like(x, dtype=_precise(x)) for x in (q, k, v))
     asked = [x for x in trained if x.requires_grad]

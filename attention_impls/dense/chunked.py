@@ -53,7 +53,7 @@ class Chunked(ExactSoftmax):
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """Those of both kinds of chunks."""
+        """Lengths of a chunk of queries and of a chunk of keys."""
         return (self.config.query_chunk, self.config.key_chunk)
 
     def attend(

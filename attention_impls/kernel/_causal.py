@@ -7,7 +7,7 @@ Within a chunk, tril(phi(Q) phi(K)^T) [V, 1]; from before it, phi(Q) S^T, where 
 [v, 1] phi(k)^T over all earlier chunks. The last column is the denominator. Time O(N R (C + U)),
 memory O(N R U / C): the gradient keeps the states and makes features and squares again.
 
-Keys with log scales: kappa_j is key j's, mu_i the largest up to i. What query i reads is kept
+Keys with log scales: kappa_j is key j's, mu_i the largest up to i. The sums for query i are kept
 divided by exp(mu_i), and pairs are weighted by exp(kappa_j - mu_i) <= 1. So nothing overflows, no
 later key is felt, and early keys of tiny features count in full where they are all there is.
 """

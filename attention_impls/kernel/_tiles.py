@@ -90,7 +90,7 @@ def tiles(batch: int, heads: int, together: int) -> list[Tile]:
 def spans(length: int, rows: int, multiple: int = 1) -> Iterator[slice]:
     """Cut 0 ... length - 1 into spans of at most about `rows`, each a multiple.
 
-    What is left below one multiple is a span of its own.
+    The rest below one multiple is a span of its own.
     """
     step = max(1, rows // multiple) * multiple
     whole = length - length % multiple

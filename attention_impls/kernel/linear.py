@@ -44,7 +44,7 @@ class Linear(Attention):
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """Those of the causal form's chunks."""
+        """Length of a chunk of the causal form."""
         return (CHUNK,)
 
     def attend(

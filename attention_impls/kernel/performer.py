@@ -125,7 +125,7 @@ class Performer(Attention):
             return None
         t = input_scale**2 / head_width**0.5
         one, two = 1 + t, 1 + 2 * t
-        # Of one coordinate of x, weighted by what its row is of the exact output's square.
+        # Variance of a coordinate of x, each x weighted by its share of the exact output's square.
         spread = t / (1 - 2 * t**2) if 2 * t**2 < 1 else float("inf")
         moments = []
         for a, b, same in ((two, two, True), (two, one, False), (one, one, False)):
@@ -141,7 +141,7 @@ class Performer(Attention):
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """Those of the causal form's chunks."""
+        """Length of a chunk of the causal form."""
         return (CHUNK,)
 
     def attend(

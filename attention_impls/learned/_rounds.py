@@ -29,13 +29,13 @@ TILE = 2**18
 
 @dataclass(frozen=True)
 class Rounds:
-    """What both passes need beside the tensors."""
+    """Buckets, masks and constants of a call, for the forward and the backward pass."""
 
     buckets_BHRN: Tensor
     size: int
     """S."""
     scale: float
-    """What q . k is multiplied by."""
+    """Factor of q . k in a logit."""
     own: float
     """Taken off the logit of a position with itself."""
     causal: bool
@@ -209,7 +209,7 @@ def _gradients(ctx: Any, dout_BHNV: Tensor) -> tuple[Tensor | None, ...]:
         for head in range(heads):
             at = (example, head)
             dout_NV = dout_BHNV[at]
-            # What the softmax's gradient subtracts, sum_w p_w dp_w, is out . dout.
+            # The softmax's gradient subtracts sum_w p_w dp_w, which is out . dout.
             inner_N1 = (out_BHNV[at] * dout_NV).sum(dim=-1, keepdim=True)
             rows_N3 = torch.cat([top_BHN1[at], inverse_BHN1[at], inner_N1], dim=-1)
             dq_NK, dk_NK, dv_NV = (x.new_zeros(n, x.shape[-1]) for x in (dq, dk, dv))

@@ -1,4 +1,4 @@
-"""What the Long Range Arena ran as its Sinkhorn Transformer: strided sets, and sums of runs.
+"""Sinkhorn Transformer as the Long Range Arena ran it: strided sets, and sums of runs.
 
 B batch   N positions   H heads   K width of a query or key head   V width of a value head
 S positions in a set, and slots   U sets, and positions in a run

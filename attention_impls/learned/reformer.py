@@ -40,7 +40,7 @@ COLUMNS = 64
 """Random directions per factor of a hash: up to 128 buckets with one factor, 16384 with two."""
 
 ARENA_CHUNKS = 10
-"""Of the arena's code, and of its buckets, whatever the length."""
+"""Number of chunks in the arena's code, and of its buckets, at every length."""
 
 
 class ReformerConfig(MechanismConfig, frozen=True):

@@ -52,10 +52,10 @@ class SinkhornConfig(MechanismConfig, frozen=True):
     """lra2021: what the arena's code amounts to (it had block=50, and 64 for images). Nothing is
     sorted, so there is no network, and the other fields but `block` have no effect. A query reads
     the positions a multiple of U away, for U blocks, by one softmax, and by a second, which is
-    added, one slot for each run of U positions, the plain sum of its keys and of its values. What
-    belongs together depends on how many positions there are, padded ones included: bidirectional
-    only, and padded rows need one common length. Unlike there, padding is masked, and the block
-    need not divide the length."""
+    added, one slot for each run of U positions, the plain sum of its keys and of its values. Sets
+    and runs depend on how many positions there are, padded ones included: bidirectional only, and
+    padded rows need one common length. Unlike there, padding is masked, and the block need not
+    divide the length."""
 
 
 class Sinkhorn(Attention):

@@ -65,8 +65,8 @@ class Synthesizer(Attention):
 
     The Long Range Arena's own runs are `logits=random dot_product=true`, with padding masked as
     here, so there is no `parity`: its text configuration names factorised logits of rank 32, which
-    never reach the model. What it did with the dense form (heads and positions scrambled by a
-    reshape) and with masks where the dot product is left out (dropped) is not repeated.
+    never reach the model. Two of its faults are not repeated: in the dense form a reshape scrambled
+    heads and positions, and masks were dropped without the dot product.
     """
 
     card = AttentionCard(

@@ -63,7 +63,7 @@ def blocked_attention(
 
 @dataclass(frozen=True)
 class _Plan:
-    """What both passes need beside the tensors."""
+    """Band, masks and position scheme of a call, for the forward and the backward pass."""
 
     band: Band
     hidden_BUW: Tensor
@@ -184,7 +184,7 @@ class _Blocked(torch.autograd.Function):
         batch, heads, _, _, width = q_BHUSK.shape
         k_BHUKW, v_BHUVW = band.windows(k_BHPK), band.windows(v_BHPV)
         dout_BHUSV = band.pad_queries(dout_BHNV, k_BHPK.dtype)
-        # What the softmax's gradient subtracts, sum_w p_w dp_w, is out . dout.
+        # The softmax's gradient subtracts sum_w p_w dp_w, which is out . dout.
         inner_BHUS1 = (dout_BHUSV * out_BHUSV).sum(dim=-1, keepdim=True)
 
         dq_BNHK = k_BHPK.new_empty(batch, band.count * band.size, heads, width)

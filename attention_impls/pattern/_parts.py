@@ -45,7 +45,7 @@ block reads (reckoned from bytes and operations in bfloat16 on an H200, not yet 
 key takes as long as about a hundred pairs, and serves 64 to 256 queries)."""
 
 DENSE_DROPPING = 0.5
-"""What is left of that advantage on a CPU where weights are dropped: the call is then no longer
+"""Share of `DENSE_ADVANTAGE` left on a CPU where weights are dropped: the call is then no longer
 fused (1.0 to 1.8 instead of 2, least where a batch's weights fill no cache)."""
 
 DENSE_MOST = 2**21
@@ -72,14 +72,14 @@ def alike(hidden: Hidden) -> Rule:
 
 @dataclass(frozen=True)
 class Part:
-    """What one part of the keys needs beside queries, keys and values."""
+    """Layout, mask and rule of one part of the keys."""
 
     layout: Layout
     real_BP: Tensor
     """Which keys are real, boolean; B is 1 where all examples agree."""
     rule: Rule = permits_all
     bias: Callable[[slice], Tensor | None] | None = None
-    """What positions add to the logits of some blocks, (H, T, S, W)."""
+    """Bias of the position scheme on the logits of some blocks, (H, T, S, W)."""
     dropout: float = 0.0
 
 
@@ -287,7 +287,7 @@ class _Tiled(torch.autograd.Function):
         part: Part = ctx.part
         layout = part.layout
         q_BHUSK, k_BHPK, v_BHPV, out_BHUSV, lse_BHUS = ctx.saved_tensors
-        # What the softmax's gradient subtracts, sum_w p_w dp_w, is out . dout.
+        # The softmax's gradient subtracts sum_w p_w dp_w, which is out . dout.
         inner_BHUS1 = (dout_BHUSV * out_BHUSV).sum(dim=-1).sub_(dlse_BHUS).unsqueeze(-1)
         # exp(-inf - inf) is the zero weight of a query without a key.
         lse_BHUS1 = lse_BHUS.masked_fill(lse_BHUS == -math.inf, math.inf).unsqueeze(-1)

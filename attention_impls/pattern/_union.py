@@ -1,4 +1,4 @@
-"""What the Sparse Transformer's two patterns share: short inputs, single steps, the cache.
+"""Base class of the Sparse Transformer's two patterns: short inputs, single steps, the cache.
 
 B batch   N queries   M keys   H heads   K width of a query or key head   V width of a value head
 """
@@ -72,7 +72,7 @@ class UnionOfPatterns(Attention):
         return softmax_oracle(q_BHNK, k_BHMK, v_BHMV, context, self.support(n, m, context))
 
     def operations(self, n: int, *, causal: bool = False) -> int:
-        """What the parts take, or all pairs where one dense call is cheaper."""
+        """Operations of the parts, or of all pairs where one dense call is cheaper."""
         dense = self._is_dense(n, n, causal, self.query.weight, None, dropout=0.0)
         pairs = n * n if dense else self.pairs_in_parts(n, causal=causal)
         return self.projection_operations(n) + self.pair_operations(pairs)

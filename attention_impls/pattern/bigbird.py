@@ -205,8 +205,8 @@ class Bigbird(Attention):
         )
 
     def operations(self, n: int, *, causal: bool = False) -> int:
-        """Of U blocks, each S queries with 5 + R blocks of keys, those of padding too, and two
-        blocks of queries with all keys; all pairs up to 4 + R blocks, or in one dense call."""
+        """Operations of U blocks, each S queries with 5 + R blocks of keys, padding included, and
+        two blocks of queries with all keys; all pairs up to 4 + R blocks, or in one dense call."""
         size, random = self.config.block, self.config.random
         count = -(-n // size)
         dense = self._is_dense(n, masked=False, dropout=0.0, like=self.query.weight)
@@ -382,7 +382,7 @@ class Bigbird(Attention):
     def _table(self, used: int, count: int) -> Tensor:
         """Return which blocks each of `count` blocks reads if `used` are in use, (H, U, A).
 
-        Those that hold nothing, that come up twice, or whose row is global, name block `count`.
+        Entries without a block, repeated ones and the rows of global blocks name block `count`.
         """
         nothing = count
         table = torch.full((len(self.seeds_H), count, 5 + self.config.random), nothing)

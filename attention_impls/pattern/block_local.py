@@ -75,7 +75,7 @@ class BlockLocal(Attention):
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """Those of its blocks."""
+        """Length of a block."""
         return (self.config.block,)
 
     def attend(
@@ -200,7 +200,7 @@ class BlockLocal(Attention):
             return blocks.movedim(3 if lra else 2, 1).flatten(0, 1)
 
         bias = self._bias(context.position, cut, batch, origin, m, device)
-        # What is missing in the last block lies behind all queries: causality hides it.
+        # Positions missing in the last block lie behind all queries: causality hides them.
         causal, permitted = context.causal and mask_BM is None and bias is None, None
         if not causal and (mask_BM is not None or length > m or context.causal):
             real_BM = mask_BM if mask_BM is not None else k_BHMK.new_ones(batch, m).bool()

@@ -115,7 +115,7 @@ class Longformer(Attention):
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """Those of its blocks, and of its reach."""
+        """Length of a block, and of the window of a query, its own position included."""
         return (BLOCK, sum(self._reach) + 1)
 
     def project(

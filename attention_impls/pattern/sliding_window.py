@@ -74,7 +74,7 @@ class SlidingWindow(Attention):
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """Those of its blocks, and of its reach."""
+        """Length of a block, and of the window of a query, its own position included."""
         return (BLOCK, self.config.left + self.config.right + 1)
 
     def attend(

@@ -85,7 +85,7 @@ class SparseFixed(UnionOfPatterns):
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """Those of its blocks."""
+        """Length of a block."""
         return (self.config.stride,)
 
     def support(self, n: int, m: int, context: Context) -> Tensor:

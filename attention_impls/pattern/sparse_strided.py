@@ -85,7 +85,7 @@ class SparseStrided(UnionOfPatterns):
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """Those of its blocks, and of the grid's rows."""
+        """Length of a block, and of a row of the grid."""
         return (min(BLOCK, self.config.stride), self.config.stride)
 
     def support(self, n: int, m: int, context: Context) -> Tensor:

@@ -27,7 +27,7 @@ class Modes:
         self._decay_DS, self._turn_DS = step_D1 * rates_DS.real, step_D1 * frequency_DS
         self.one_DS = self._powers(torch.ones(1, device=step_D1.device))[..., 0]
         self.gain_DS = _minus_one(self._decay_DS, self._turn_DS) / rates_DS
-        """What an input held for one step adds to a mode: (e^(step lambda) - 1) / lambda."""
+        """Gain of a mode by an input held for one step: (e^(step lambda) - 1) / lambda."""
         near_U = torch.arange(self.side, device=step_D1.device)
         self.near_DSU, self.far_DSU = self._powers(near_U), self._powers(near_U * self.side)
 
@@ -84,7 +84,7 @@ def convolve(u_BDN: Tensor, after_DN: Tensor, before_DN: Tensor | None) -> Tenso
     kernel_DP = after_DN
     if before_DN is not None:
         gap = after_DN.new_zeros(len(after_DN), length - 2 * n + 1)
-        # What lies before the beginning wraps round to the end.
+        # Lags before the beginning wrap round to the end.
         kernel_DP = torch.cat([after_DN, gap, before_DN[:, : n - 1].flip(-1)], dim=-1)
     product = torch.fft.rfft(u_BDN, n=length) * torch.fft.rfft(kernel_DP, n=length)
     y_BDP: Tensor = torch.fft.irfft(product, n=length)

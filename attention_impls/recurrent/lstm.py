@@ -20,7 +20,7 @@ class LstmConfig(MechanismConfig, frozen=True):
     """Hyper-parameters of the LSTM."""
 
     forget_bias: float = 1.0
-    """What the forget gates' biases begin at: remembering, until told otherwise."""
+    """First bias of the forget gates; at 1 the cell remembers until it has learned to forget."""
 
 
 class LstmState(NamedTuple):
@@ -177,7 +177,7 @@ def _read(
         y_BNW, h_new, c_new = _run(lstm, u_BND, h_BW, c_BW)
         return (y_BNW.flip(1) if flip else y_BNW), h_new, c_new
     if n == 1:
-        # Of one position nothing has to be counted, which would wait for a GPU at every step.
+        # One position needs no count of real ones, which would wait for a GPU at every step.
         y_BNW, h_new, c_new = _run(lstm, u_BND, h_BW, c_BW)
         return y_BNW, torch.where(mask_BN, h_new, h_BW), torch.where(mask_BN, c_new, c_BW)
     if flip:

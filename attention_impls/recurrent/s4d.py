@@ -170,7 +170,7 @@ class S4d(Mixer):
         """4 N D^2 of the output, and for each kernel the product of two tables of ceil(sqrt(N))
         powers of 2 S real numbers, one per channel; two kernels, or one where causal.
 
-        What is left out: the Fourier transforms, O(N log N) per channel, and the gate's sums.
+        Left out are the Fourier transforms, O(N log N) per channel, and the gate's sums.
         """
         width, kernels = self.dims.width, 1 if causal else 2
         side = math.isqrt(n - 1) + 1

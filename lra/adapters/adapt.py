@@ -1,4 +1,5 @@
-"""Finds the adapter for somebody's class, and makes of both a layer of our contract."""
+"""Layers of our contract, each made of somebody's class or function and the adapter that fits
+it."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from lra.core.peers import Peer
 
 
 class Adapter(NamedTuple):
-    """One shape that attention comes in."""
+    """Adapter for one shape that attention comes in."""
 
     words: str
     layer: type[Layer]
@@ -86,8 +87,8 @@ def _require_package(package: str, name: str) -> None:
 def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> type[Layer]:
     """Return a layer around somebody's class or function.
 
-    Raises `UsageError` where it cannot be called, and for a class whose parameters nobody would
-    find: training and counting it would say nothing.
+    Raises `UsageError` where it cannot be called, and for a class with parameters that torch would
+    not find: training and counting it would say nothing.
     """
     if isinstance(found, nn.Module):
         raise UsageError(f"{name} is a module that is built already; name its class")
@@ -153,7 +154,7 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
 
 
 def _is_plain(found: Callable[..., Any]) -> bool:
-    """Whether it is a class or a function: an object of another kind, such as a partial, has the
+    """Whether it is a class or a function. An object of another kind, such as a partial, has the
     name of its class's module."""
     return inspect.isclass(found) or inspect.isroutine(found)
 
@@ -185,14 +186,14 @@ def _capabilities(adapter: Adapter, stranger: External, config: MaskedConfig) ->
 
 
 def _claims(adapter: Adapter, stranger: External, config: MaskedConfig) -> dict[str, Any]:
-    """What is claimed in place of what its signatures offer: a person's word comes last."""
+    """Claims in place of those read from its signatures: a person's word comes last."""
     denied = adapter.capabilities(stranger).cross and not config.cross
     return {**stranger.claims, **({"cross": False} if denied else {})}
 
 
 def configure(layer: type[Layer], config: MechanismConfig) -> type[Layer]:
-    """Return the layer with a card of what it claims so configured; one written for our contract
-    claims the same in all its configurations."""
+    """Return the layer with a card of its claims in this configuration; a layer written for our
+    contract claims the same in all of them."""
     adapter = getattr(layer, "adapter", None)
     if adapter is None:
         return layer
@@ -209,8 +210,8 @@ def configure(layer: type[Layer], config: MechanismConfig) -> type[Layer]:
 
 
 def assumptions(layer: type[Layer], config: MechanismConfig) -> tuple[str, ...]:
-    """Return what was read into the signatures of somebody's class so configured, in words;
-    nothing where the layer is written for our contract."""
+    """Return what was read into the signatures of somebody's class in this configuration, in words;
+    nothing for a layer written for our contract."""
     adapter = getattr(layer, "adapter", None)
     if adapter is None:
         return ()

@@ -30,7 +30,7 @@ class AdaptedCore(Attention):
         self.inner = Directions(self._build, two=self.stranger.built_causal)
 
     def _build(self, causal: bool) -> torch.nn.Module:
-        # What others call the width is here that of one head.
+        # The width that a core is built with is that of one head.
         dims = replace(self.dims, width=self.dims.head_width)
         return self.stranger.build(dims, self.config, layer_index=self.layer_index, causal=causal)
 
@@ -80,7 +80,7 @@ class AdaptedCore(Attention):
 
 
 def capabilities(stranger: External) -> Capabilities:
-    """Return what its signatures offer."""
+    """Return the capabilities that its signatures offer."""
     sizes, asks = stranger.sizes, stranger.asks
     causal = stranger.built_causal or {"causal", "pairs_mask"} & asks.keys()
     return Capabilities(

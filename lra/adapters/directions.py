@@ -9,8 +9,8 @@ from torch import nn
 
 
 class Directions(nn.Module):
-    """Somebody's module; where it is causal by construction there are two, of one set of
-    parameters."""
+    """Somebody's module; two that share their parameters where its direction is decided when it is
+    built."""
 
     def __init__(self, build: Callable[[bool], nn.Module], *, two: bool) -> None:
         super().__init__()
@@ -25,16 +25,16 @@ class Directions(nn.Module):
             _tie(self.causal, self.bidirectional)
 
     def of(self, causal: bool) -> nn.Module:
-        """Return the module of a direction."""
+        """Return the module for a direction."""
         return self.causal if causal and self.causal is not None else self.bidirectional
 
 
 def _tie(module: nn.Module, to: nn.Module) -> None:
-    """Give a module the parameters of another where names and shapes agree."""
+    """Make a module share another's parameters where names and shapes agree."""
     theirs = dict(to.named_parameters(remove_duplicate=False))
     for name, parameter in list(module.named_parameters(remove_duplicate=False)):
         other = theirs.get(name)
         if other is not None and other.shape == parameter.shape:
             owner, _, leaf = name.rpartition(".")
-            # Not registered behind its back: recurrent modules keep a list of their own.
+            # Not registered anew: recurrent modules keep a list of their own.
             setattr(module.get_submodule(owner), leaf, other)

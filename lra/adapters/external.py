@@ -31,7 +31,7 @@ from lra.adapters.settings import free_parameters, is_of_type, setting_type
 from lra.core.errors import UsageError
 
 GIVEN = {"batch_first": True}
-"""Arguments of a constructor that are always these: examples come first."""
+"""Constructor arguments that always have these values: examples come first."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ class External:
 
     what: Callable[..., Any]
     name: str
-    """What errors call it."""
+    """Its name in error messages."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """In place of the constructor's defaults and of the adapter's."""
+    """Settings that replace the constructor's defaults and the adapter's."""
     claims: Mapping[str, Any] = field(default_factory=dict)
-    """In place of what its signatures seem to say."""
+    """Capabilities that replace those read from its signatures."""
     package: str = ""
-    """The distribution it comes from, where that is known."""
+    """Name of the distribution that it comes from; empty where unknown."""
     note: str = ""
-    """What a reader has to know about this use of it."""
+    """Note for readers about this use of it."""
 
     @cached_property
     def constructor(self) -> dict[str, inspect.Parameter]:
-        """What it is built with."""
+        """Parameters of its constructor, by name; none for a function."""
         return parameters_of(self.what, "__init__") if inspect.isclass(self.what) else {}
 
     @cached_property
@@ -62,14 +62,14 @@ class External:
 
     @cached_property
     def call(self) -> dict[str, inspect.Parameter]:
-        """What it is called with."""
+        """Parameters of its call, by name."""
         if inspect.isclass(self.what):
             return parameters_of(self.what, "forward")
         return parameters(self.what)
 
     @cached_property
     def asks(self) -> dict[str, str]:
-        """Names of the parameters of a call, by role; a key without a value is none."""
+        """Names of the call's parameters, by role; a key without a value counts as none."""
         found = names_by_role(self.call, CALL)
         if not {"key", "value"} <= found.keys():
             found = {role: name for role, name in found.items() if role not in ("key", "value")}
@@ -82,7 +82,7 @@ class External:
 
     @property
     def first(self) -> str:
-        """Name of what it attends from; empty where there is none."""
+        """Name of the sequence that it attends from; empty where there is none."""
         positional = (p.name for p in self.call.values() if p.kind is not p.KEYWORD_ONLY)
         first = next(positional, "")
         return self.asks.get("query", first) if "key" in self.asks else first
@@ -94,7 +94,7 @@ class External:
         return not masks.isdisjoint(self.unmet(set()))
 
     def habit(self, name: str) -> MaskForm:
-        """Return what a mask of this name means by habit; torch's own two go together."""
+        """Return the usual meaning of a mask of this name; torch's own two go together."""
         names = (
             {name, self.asks.get("key_mask", "")} if name == self.asks.get("pairs_mask") else {name}
         )
@@ -103,7 +103,8 @@ class External:
     def masks(
         self, keep: Mapping[str, Tensor | None], config: MaskedConfig, dtype: torch.dtype
     ) -> dict[str, Tensor]:
-        """Return masks by role, True where one may attend, as it wants them, by name."""
+        """Return masks, True where one may attend, by role, as masks in its own form, by its own
+        names."""
         named: dict[str, Tensor] = {}
         for role, mask in keep.items():
             if mask is None or role not in self.asks:
@@ -117,8 +118,8 @@ class External:
     def attends(
         self, query: Tensor, key: Tensor, value: Tensor
     ) -> tuple[list[Tensor], dict[str, Tensor]]:
-        """Return what it attends from and to: in its own order as far as its signature begins with
-        them, then by name."""
+        """Return the sequences that it attends from and to: in its own order as far as its
+        signature begins with them, then by name."""
         given = {self.first: query, self.asks["key"]: key, self.asks["value"]: value}
         leading = list(takewhile(given.__contains__, self.call))
         return [given.pop(name) for name in leading], given
@@ -129,8 +130,8 @@ class External:
         return [n for n, p in self.call.items() if p.default is empty and n not in given]
 
     def config(self, base: type[MechanismConfig]) -> type[MechanismConfig]:
-        """Return its settings: the adapter's, and whatever of the constructor is no size. What both
-        call the same has the constructor's default, where that means something to the adapter."""
+        """Return its settings: the adapter's and the constructor's, sizes left out. A setting of
+        both has the constructor's default where the adapter's type allows that."""
         taken = {*self.sizes.values(), *GIVEN}
         own = {**dict(free_parameters(self.constructor, taken)), **self.settings}
         adapters = get_type_hints(base, include_extras=True)
@@ -179,15 +180,15 @@ class External:
         return self.make(arguments)
 
     def _means_otherwise(self, name: str, config: MechanismConfig) -> bool:
-        """Whether the constructor calls something else as an adapter calls its switch: its default
-        would mean nothing there."""
+        """Whether the constructor uses the name of an adapter's setting for something else: its
+        default would mean nothing there."""
         switches = get_type_hints(type(config).__bases__[0], include_extras=True)
         default = self.constructor[name].default
         empty = default is inspect.Parameter.empty
         return name in switches and not empty and not is_of_type(default, switches[name])
 
     def _advice(self, parameter: inspect.Parameter) -> str:
-        """Return by which names a size is known, where a whole number may be one."""
+        """Return the names by which a size is known, where the parameter may be a whole number."""
         if parameter.annotation not in (int, "int", parameter.empty):
             return ""
         return "".join(
@@ -197,22 +198,22 @@ class External:
         )
 
     def make(self, arguments: dict[str, Any]) -> nn.Module:
-        """Call the constructor; a function needs none."""
+        """Call the constructor; a function is wrapped."""
         if not inspect.isclass(self.what):
             return Function(self.what)
         return cast(nn.Module, self.what(**arguments))
 
 
 def is_causal_by_pair_mask(stranger: External) -> bool:
-    """Whether causality is asked for by a mask of pairs: torch's habit, which the names query, key,
-    value show, or its name for padding."""
+    """Whether causality is asked for by a mask of pairs: torch's habit, shown by the names query,
+    key and value, or by its name for padding."""
     asks = stranger.asks
     habit = "key" in asks or is_ignored(asks.get("key_mask", ""))
     return not stranger.built_causal and "pairs_mask" in asks and habit
 
 
 def _size_values(dims: Dims, *, layer_index: int, causal: bool) -> dict[str, Any]:
-    """Return what the model decides, by role."""
+    """Return the values that the model decides, by role."""
     return {
         "width": dims.width,
         "heads": dims.heads,
@@ -227,7 +228,7 @@ def _size_values(dims: Dims, *, layer_index: int, causal: bool) -> dict[str, Any
 
 
 def _substitute_roles(value: Any, values: Mapping[str, Any]) -> Any:
-    """Put what the model decides where `$role` stands."""
+    """Replace `$role` by the value that the model decides for it."""
     if isinstance(value, dict):
         return {key: _substitute_roles(inner, values) for key, inner in value.items()}
     return values[value[1:]] if isinstance(value, str) and value[1:] in values else value

@@ -1,6 +1,5 @@
-"""Attention modules that are built from a configuration object, those of Hugging Face among them,
-which are called with `hidden_states` and an additive `attention_mask`.
-"""
+"""Attention modules built from a configuration object, as Hugging Face's are, and called with
+`hidden_states` and an additive `attention_mask`."""
 
 from __future__ import annotations
 
@@ -23,19 +22,19 @@ OPTIONS = "options"
 
 
 class HuggingFaceConfig(ModuleConfig, frozen=True):
-    """How the module is called."""
+    """Configuration of the call."""
 
     mask_form: MaskForm = "additive"
     mask_per_head: bool = True
 
 
 class FromConfig(External):
-    """A class whose constructor takes one configuration object for all."""
+    """A class whose constructor takes a single configuration object."""
 
     @cached_property
     def configuration(self) -> type:
-        """The class of its configuration: annotated, or the one beside the module or beside what it
-        builds on.
+        """The class of its configuration: annotated, or defined beside the module or beside one of
+        its base classes.
 
         Raises `UsageError` where there is none.
         """
@@ -89,7 +88,7 @@ class FromConfig(External):
 
 
 def _config_classes(module: ModuleType) -> set[type]:
-    """Return the classes of a configuration that a module or one beside it defines."""
+    """Return the configuration classes that a module or one beside it defines."""
     found = {m for n, m in vars(module).items() if n.endswith("Config") and inspect.isclass(m)}
     home = module.__name__.rpartition(".")[0]
     return {m for m in found if m.__module__.rpartition(".")[0] == home}

@@ -19,14 +19,14 @@ Empty: as the parameter's name suggests."""
 
 
 class MaskedConfig(MechanismConfig, frozen=True):
-    """How somebody's attention gets its masks, and whether it gets another sequence."""
+    """Form of the masks that somebody's attention gets, and whether it gets another sequence."""
 
     mask_form: MaskForm = ""
-    """What its masks mean."""
+    """Meaning of its masks."""
     mask_per_head: bool = False
     """Whether a mask of keys is (B, 1, 1, M), as for a product of heads; else (B, M)."""
     always_mask: bool = False
-    """Whether it gets a mask where nothing is padded."""
+    """Whether it gets a mask even where nothing is padded."""
     cross: bool = True
     """Whether it claims another sequence, where its signature takes one."""
 

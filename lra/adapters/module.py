@@ -1,5 +1,4 @@
-"""Modules that take (B, N, D) and return (B, N, D), `nn.MultiheadAttention` and its like among
-them.
+"""Modules from (B, N, D) to (B, N, D), such as `nn.MultiheadAttention`.
 
 B batch   N queries   M keys   D model width
 """
@@ -31,14 +30,14 @@ from lra.core.protocol import Positive
 
 
 class ModuleConfig(MaskedConfig, frozen=True):
-    """How the module is called."""
+    """Configuration of the call."""
 
     pad_to: Positive = 1
-    """Inputs are padded behind to a multiple of this, as the model around it would."""
+    """Inputs are padded at the end to a multiple of this, as the model around it would."""
 
 
 class AdaptedModule(Layer):
-    """Somebody's module, called with whatever of a request its signature has a name for."""
+    """Somebody's module, called with the parts of a request that its signature has names for."""
 
     stranger: ClassVar[External]
     config: ModuleConfig
@@ -54,7 +53,7 @@ class AdaptedModule(Layer):
 
     @property
     def _wants_mask(self) -> bool:
-        """Whether it gets a mask where nothing is padded."""
+        """Whether it gets a mask even where nothing is padded."""
         return self.config.always_mask or self.stranger.needs_mask
 
     def _build(self, causal: bool) -> torch.nn.Module:
@@ -76,7 +75,7 @@ class AdaptedModule(Layer):
         source_BMD: Tensor | None = None,
         state: Any = None,
     ) -> Out:
-        """Refuse, hand over, and take what comes back if it has the right shape."""
+        """Refuse what it cannot do, call it, and check the shape of what it returns."""
         self._refuse(x_BND, context, source_BMD, state)
         query_mask_BN, key_mask_BM = context.query_mask_BN, context.key_mask_BM
         n = x_BND.shape[1]
@@ -96,7 +95,7 @@ class AdaptedModule(Layer):
         return Out(zero_padding(y_BND[:, :n], context.query_mask_BN))
 
     def _padded(self, x_BND: Tensor, mask_BN: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Append zeros up to the multiple asked for, masked where it can mask."""
+        """Append zeros up to the multiple asked for, masked where it takes a mask."""
         batch, n, width = x_BND.shape
         missing = -n % self.config.pad_to
         if mask_BN is None and (self._wants_mask or (missing and "key_mask" in self.stranger.asks)):
@@ -116,7 +115,7 @@ class AdaptedModule(Layer):
         key_mask_BM: Tensor | None,
         causal: bool,
     ) -> tuple[list[Tensor], dict[str, Any]]:
-        """Return what it is called with, in its own words."""
+        """Return the arguments of its call, by its own names."""
         asks = self.stranger.asks
         keys = x_BND if source_BMD is None else source_BMD
         positional: list[Tensor] = [x_BND]
@@ -139,10 +138,10 @@ class AdaptedModule(Layer):
 
 
 def capabilities(stranger: External) -> Capabilities:
-    """Return what its signatures offer."""
+    """Return the capabilities that its signatures offer."""
     sizes, asks = stranger.sizes, stranger.asks
     causal = stranger.built_causal or "causal" in asks or is_causal_by_pair_mask(stranger)
-    # One mask for two sequences would leave the padding of one unsaid.
+    # One mask for two sequences cannot give the padding of both.
     both_masked = ("key_mask" in asks) == ("source_mask" in asks)
     return Capabilities(
         bidirectional=True,

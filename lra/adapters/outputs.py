@@ -1,4 +1,4 @@
-"""What other people's code gives back."""
+"""The output among the values that other people's code returns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from lra.core.errors import LraError
 
 
 def output_of(given: Any, shape: torch.Size, name: str) -> Tensor:
-    """Return the tensor of this shape that was given back, alone, first of several, or first in an
-    object of Hugging Face's kind.
+    """Return the tensor of this shape: alone, first of several, or first in an object of Hugging
+    Face's kind.
 
     Raises `LraError` for anything else.
     """

@@ -1,6 +1,6 @@
-"""What parameters are called in other people's code, and what that says of their part.
+"""Roles of parameters, read from the names that other people's code gives them.
 
-Names are all that a signature offers; what was read into them is said beside every result.
+Names are all that a signature offers; every result lists what was read into them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ SIZES: dict[str, tuple[str, ...]] = {
     "layers": ("depth", "num_hidden_layers", "n_layers", "num_layers", "n_layer"),
     "causal": ("causal", "is_causal", "autoregressive"),
 }  # fmt: skip
-"""Of a constructor, or of a configuration object: what the model around it decides."""
+"""Names of constructor parameters, or of fields of a configuration object, that the model around it
+decides, by role."""
 
 CALL: dict[str, tuple[str, ...]] = {
     "query": ("query", "q", "queries"),
@@ -56,20 +57,21 @@ CALL: dict[str, tuple[str, ...]] = {
     "pairs_mask": ("attn_mask", "att_mask", "src_mask"),
     "causal": ("is_causal", "causal"),
 }  # fmt: skip
-"""Of a call."""
+"""Names of a call's parameters, by role."""
 
 IGNORED = {"key_padding_mask", "src_key_padding_mask", "padding_mask", "pad_mask"}
-"""Masks that say, by torch's habit, which keys to ignore; others say which to attend to."""
+"""Names of masks that say, by torch's habit, which keys to ignore; others say which to attend
+to."""
 
 
 def is_ignored(name: str) -> bool:
-    """Return whether a mask of this name says by habit what to ignore."""
+    """Return whether a mask of this name usually says which keys to ignore."""
     return name.lower() in IGNORED
 
 
 def names_by_role(names: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return, by role, the first known name that is among `names`, in capitals or not; of two that
-    differ in that alone, the one spelled as it is known."""
+    """Return, by role, the first known name that is among `names`, whatever its capitals; of two
+    that differ only in capitals, the one spelled as in `known`."""
     spelled = {name.lower(): name for name in reversed(list(names))}
     spelled |= {name: name for name in names}
     found: dict[str, str] = {}
@@ -84,16 +86,17 @@ def names_by_role(names: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]
 def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return the named parameters of a function, without `self`.
 
-    Empty for what does not tell, such as functions written in C.
+    Empty where there is no signature, as for functions written in C.
     """
     return {n: p for n, p in _all_parameters(function).items() if p.kind not in _OPEN}
 
 
 def parameters_of(kind: type, method: str) -> dict[str, inspect.Parameter]:
-    """Return the named parameters of a method; one that hands on what it is given is read with
-    those it may hand it to.
+    """Return the named parameters of a method; where it hands its arguments on, also those of the
+    methods that it may hand them to.
 
-    What these need and the method names itself otherwise, it gives them.
+    Where the method has required parameters of its own, those of the others are left out: it
+    supplies them.
     """
     found: dict[str, inspect.Parameter] = {}
     for base in kind.__mro__:
@@ -110,7 +113,7 @@ def parameters_of(kind: type, method: str) -> dict[str, inspect.Parameter]:
 
 
 def takes_any(function: Callable[..., Any]) -> bool:
-    """Return whether it takes more than it names."""
+    """Return whether it takes more arguments than it names."""
     return any(p.kind in _OPEN for p in _all_parameters(function).values())
 
 

@@ -1,4 +1,4 @@
-"""Which parameters of somebody's constructor are settings, and of which type."""
+"""Settings of somebody's constructor, and their types."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import Any
 import msgspec
 
 PLAIN = (bool, int, float, str, list, dict, type(None))
-"""What a default must be to become a setting."""
+"""Types of a default that makes its parameter a setting."""
 
 NUMBERS = frozenset({"int", "float", "bool", "None"})
-"""What an annotation names that allows for nothing but numbers and nothing."""
+"""Type names in an annotation that allows for numbers and None alone."""
 
 
 def free_parameters(
     constructor: Mapping[str, inspect.Parameter], taken: Collection[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield names and defaults of what nobody else decides; None where there is no default."""
+    """Yield names and defaults of the parameters that are not `taken`; None where there is no
+    default."""
     for name, parameter in constructor.items():
         if name in taken:
             continue
@@ -30,10 +31,10 @@ def free_parameters(
 
 
 def setting_type(default: Any, parameter: inspect.Parameter | None) -> Any:
-    """Return the type of a setting, told by its default: a number is no text.
+    """Return the type of a setting, read from its default: a number is no text.
 
-    A flag may turn out to take a number too. What has no default takes anything, and so does what
-    is annotated to take more than a number.
+    A flag may turn out to take a number too. A parameter without a default takes anything, and so
+    does one annotated to take more than a number.
     """
     annotation = inspect.Parameter.empty if parameter is None else parameter.annotation
     if annotation is not inspect.Parameter.empty:

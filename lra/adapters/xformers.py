@@ -1,4 +1,4 @@
-"""Components as xFormers' registry took them, and the three names they were written with.
+"""Components written for xFormers' registry, and the three names that they import.
 
 The registry left xFormers with release 0.0.29. A component written for it works
 again with another import:
@@ -28,14 +28,15 @@ _Component = TypeVar("_Component", bound=type)
 
 @dataclasses.dataclass
 class AttentionConfig:
-    """What every component is configured with; others extend it."""
+    """Configuration that every component shares; others extend it."""
 
     name: str
     dropout: float
 
 
 class Attention(nn.Module):
-    """What a component derives from. Its constructor may change what it asks for and supports."""
+    """Base class of a component, whose constructor may change these requirements and
+    capabilities."""
 
     def __init__(self, dropout: float | None = None, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -67,7 +68,7 @@ def register_attention(name: str, config: type) -> Callable[[_Component], _Compo
 
 
 _SUPPORT = {"pairs_mask": "supports_attention_mask", "key_mask": "supports_key_padding_mask"}
-"""What a component says of itself, by the mask that it is about."""
+"""Attributes by which a component declares the masks that it supports, by role of the mask."""
 
 
 class AdaptedXformers(AdaptedCore):
@@ -89,7 +90,8 @@ class AdaptedXformers(AdaptedCore):
         v_BHMV: Tensor,
         named: dict[str, Any],
     ) -> Any:
-        """Fold heads and batch, unless it wants them apart, and open them again."""
+        """Fold heads into the batch, unless the component wants them apart, and unfold them
+        again."""
         for role, flag in _SUPPORT.items():
             if self.stranger.asks.get(role) in named and not getattr(module, flag, True):
                 raise UnsupportedError(
@@ -107,11 +109,11 @@ class AdaptedXformers(AdaptedCore):
 
 
 class Component(External):
-    """A class of xFormers' shape, built from the dataclass that it is registered with, if any."""
+    """A class of xFormers' kind, built from the dataclass that it is registered with, if any."""
 
     @cached_property
     def constructor(self) -> dict[str, inspect.Parameter]:
-        """The fields of its configuration, where None stands for the constructor's default."""
+        """Fields of its configuration, where None stands for the constructor's default."""
         config = getattr(self.what, "config_class", None)
         if config is None:
             return super().constructor
@@ -120,7 +122,7 @@ class Component(External):
         return {name: inspect.Parameter(name, keyword, default=d) for name, d in found.items()}
 
     def habit(self, name: str) -> MaskForm:
-        """True means attend in all its masks, whatever they are called."""
+        """Return "keep": True means attend in all its masks, whatever their names."""
         return "keep"
 
     def make(self, arguments: dict[str, Any]) -> nn.Module:

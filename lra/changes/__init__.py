@@ -1,1 +1,1 @@
-"""Stores held against each other: compare, history and the words of a check. Never torch."""
+"""Comparisons of stores: compare, history and the sentences of a check. Never torch."""

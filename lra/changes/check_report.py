@@ -15,7 +15,7 @@ from lra.report.write.markdown import escape, rows_markdown
 from lra.verdict.baseline import Judgement, Outcome
 
 SHOWN: tuple[Outcome, ...] = ("regression", "inconclusive", "improvement", "new")
-"""Outcomes that are listed, the worst first."""
+"""Outcomes that are listed, worst first."""
 _TITLES: dict[Outcome, tuple[str, str]] = {
     "regression": ("Regressions", "regression"),
     "inconclusive": ("Inconclusive", "inconclusive figure"),
@@ -25,17 +25,17 @@ _TITLES: dict[Outcome, tuple[str, str]] = {
     ),
     "new": ("New: nothing to hold it against", "new figure"),
 }
-"""Heading of a table of them, and the word for one."""
+"""Heading of the table of each outcome, and the word for one figure of it."""
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """A check, as far as it came."""
+    """The outcome of a check, as far as it came."""
 
     judged: tuple[Judgement, ...]
     notes: tuple[str, ...] = ()
-    """What was compared with what, and what was not looked at."""
+    """Notes on what was compared, and on what was left out."""
     stopped: str = ""
-    """Why it did not come to its end; empty where it did."""
+    """The reason why the check did not finish; empty where it did."""
 
     def of(self, outcome: Outcome) -> list[Judgement]:
         """Return the figures with this outcome, in the order they were looked at."""
@@ -43,12 +43,12 @@ class Checked(msgspec.Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether it came to its end, and nothing regressed or could not be told."""
+        """Whether the check finished, and nothing regressed or was inconclusive."""
         return not (self.stopped or self.of("regression") or self.of("inconclusive"))
 
 
 def sentences(checked: Checked) -> list[str]:
-    """Return the verdict with the first of what failed, then how much was looked at."""
+    """Return the verdict with the first failure, then how much was compared."""
     tally = Counter(one.outcome for one in checked.judged)
     mechanisms = {one.mechanism for one in checked.judged if one.mechanism}
     worst = next((checked.of(o)[0] for o in SHOWN if checked.of(o)), None)
@@ -66,13 +66,13 @@ def sentences(checked: Checked) -> list[str]:
 
 
 def line(one: Judgement) -> str:
-    """Return one figure in words: `linear, train 1024: peak_tensor_bytes 5.0 % more`."""
+    """Return a figure in words: `linear, train 1024: peak_tensor_bytes 5.0 % more`."""
     place = ", ".join(part for part in (one.mechanism, one.cell) if part)
     return escape_controls(": ".join(part for part in (place, one.figure, one.why) if part))
 
 
 def summary(checked: Checked) -> str:
-    """Return the check as Markdown: the sentence, what failed, the rest folded."""
+    """Return the check as Markdown: the sentence, the failures, the rest folded."""
     first, *rest = sentences(checked)
     parts = ["## lra check", f"**{escape(first)}**", *map(escape, rest)]
     for outcome in SHOWN:
@@ -87,10 +87,10 @@ def summary(checked: Checked) -> str:
 
 
 def junit(checked: Checked) -> str:
-    """Return the check as JUnit XML: a suite a mechanism, a case a figure.
+    """Return the check as JUnit XML: a suite for each mechanism, a case for each figure.
 
-    A regression is a failure, what is inconclusive or new is skipped, a check that stopped is an
-    error.
+    A regression is a failure, an inconclusive or new figure is skipped, and a check that stopped is
+    an error.
     """
     root = ElementTree.Element("testsuites", name="lra check")
     for name in dict.fromkeys(one.mechanism for one in checked.judged):

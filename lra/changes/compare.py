@@ -22,7 +22,7 @@ from lra.report.load.versions import apart, is_earlier
 from lra.verdict.change import Change, Verdict
 
 WHERE = ("rules", "track", "source", "machine", "threads", "torch")
-"""Columns that a cell's name has where they vary."""
+"""Columns that are part of a cell's name where they vary."""
 _UNDER = tuple(name for name in CONDITIONS if name != "variant")
 
 
@@ -38,11 +38,11 @@ class Line(msgspec.Struct, frozen=True):
     features: tuple[str, ...] = ()
     """Features of the measuring code that differ."""
     lost: tuple[Ending, ...] = ()
-    """How replicates or seeds ended that had a figure before."""
+    """Endings, on the second side, of replicates or seeds that had a figure on the first."""
     won: tuple[Ending, ...] = ()
-    """How those ended before that have a figure now."""
+    """Endings, on the first side, of replicates or seeds that have a figure on the second."""
     varying: tuple[str, ...] = ()
-    """Those of `WHERE` that tell it from other cells of its kind."""
+    """Columns of `WHERE` that tell the cell from others of its kind."""
 
     @property
     def quantity(self) -> Quantity:
@@ -51,12 +51,12 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it fails on one side and not on the other."""
+        """Whether the cell fails on one side and not on the other."""
         return self.change.verdict in ("worse", "better") and bool(self.lost or self.won)
 
     @property
     def size(self) -> float:
-        """Size of the change, to sort by; what ended otherwise comes first."""
+        """Size of the change, to sort by; a cell that ended otherwise comes first."""
         if self.has_ended:
             return float("inf")
         if self.change.ratio is not None:
@@ -68,17 +68,17 @@ class Changes(msgspec.Struct, frozen=True):
     """Two sides in comparison."""
 
     before: str
-    """Their names."""
+    """Name of the first side."""
     after: str
     lines: tuple[Line, ...]
-    """In the order of cells."""
+    """Compared lines, in the order of cells."""
     only_before: int
-    """Cells that the other side does not have."""
+    """Number of cells that the other side does not have."""
     only_after: int
     busy: int
-    """Timings left out, taken while the machine was busy."""
+    """Number of timings left out, taken while the machine was busy."""
     several: int = 0
-    """Cells that one of two mechanisms has with several settings."""
+    """Number of cells that one of two mechanisms has with several settings."""
 
     def of(self, verdict: Verdict) -> list[Line]:
         """Return the lines with this verdict, the largest change first."""
@@ -92,7 +92,7 @@ def between_stores(before: Evidence, after: Evidence, names: tuple[str, str]) ->
 
 
 def between_mechanisms(evidence: Evidence, names: tuple[str, str]) -> Changes:
-    """Compare two mechanisms of one store; a name may be a row's of its report, as it was typed.
+    """Compare two mechanisms of one store; a name may be that of a row of its report.
 
     A cell that a mechanism has with several settings is left out.
     """
@@ -123,7 +123,7 @@ def _changes(
     lines = [
         _judged(Line(one, other, same_mechanism))
         for one, other in pairs
-        # Else not measured on either side, as memory of a GPU on a CPU.
+        # Else measured on neither side, as memory of a GPU on a CPU.
         if one.is_known or other.is_known
     ]
     alone = [
@@ -141,15 +141,15 @@ def _changes(
 
 
 def _cell(one: Measurement) -> Key:
-    """The cell that a measurement is of: on two machines there are two."""
+    """The cell that a measurement is of; cells of two machines are two."""
     return one.key((*ASKED[:-1], *CONDITIONS))
 
 
 def _paired(
     sides: Sequence[Sequence[Measurement]], *, same_mechanism: bool
 ) -> list[tuple[Measurement, Measurement]]:
-    """The measurements of one question on both sides: first those under the same conditions, then
-    those of what is left; only where each side has a single candidate."""
+    """Pairs of measurements of one question: first those under the same conditions, then of the
+    rest those where each side has a single candidate."""
     strict = (*ASKED, *(CONDITIONS if same_mechanism else _UNDER))
     loose = (*ASKED, *(["mechanism"] if same_mechanism else []))
     pairs, rest = [], list(sides)
@@ -172,7 +172,7 @@ def _judged(line: Line) -> Line:
     won = tuple(one for number, one in before.failures.items() if number in after.values)
     if lost or won:
         more = len(lost) - len(won)
-        # As many of both are no change that can be told.
+        # As many of both: no change that can be told.
         verdict: Verdict = "worse" if more > 0 else "better" if more < 0 else "ambiguous"
         return replace(line, change=Change(verdict), lost=lost, won=won)
     one, other = before.values, after.values
@@ -187,11 +187,11 @@ def _judged(line: Line) -> Line:
 
 
 def _differing(line: Line) -> tuple[str, ...]:
-    """Names of the conditions that differ; of measuring code its features say more."""
+    """Names of the conditions that differ; for measuring code its features say more."""
     ignored = {"measuring"} if line.same_mechanism else {"measuring", "variant"}
     sides = (line.before, line.after)
     if len({is_earlier(side.row.measuring) for side in sides}) > 1:
-        # Beside a version of today, hashes that an earlier protocol is in say nothing.
+        # Where one side has feature versions, the hashes that an earlier protocol kept say nothing.
         ignored |= {"data_hash", "protocol"}
     return tuple(
         name
@@ -201,7 +201,7 @@ def _differing(line: Line) -> tuple[str, ...]:
 
 
 def _told_apart(lines: Sequence[Line]) -> Iterator[Line]:
-    """The lines with the columns that tell cells of their kind apart."""
+    """The lines, with the columns that tell cells of their kind apart."""
     found: dict[str, set[Key]] = defaultdict(set)
     for line in lines:
         found[line.after.row.kind].add(line.after.key(WHERE))

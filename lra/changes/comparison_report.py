@@ -47,7 +47,7 @@ _RULES = (
 
 
 def sentences(changes: Changes) -> list[str]:
-    """Return what to read first, and how much was compared."""
+    """Return the headline, and how much was compared."""
     names, rest = f"{changes.after} against {changes.before}", _left_out(changes)
     if not changes.lines:
         return [f"{names}: they share no cell.", *rest]
@@ -67,7 +67,7 @@ def sentences(changes: Changes) -> list[str]:
 
 
 def _ambiguous(changes: Changes) -> list[str]:
-    """Figures that are ambiguous, and what would make them clear."""
+    """Sentence about ambiguous figures, and what would settle them."""
     unclear = Counter(line.quantity.name for line in changes.of("ambiguous"))
     names = listing([f"{name} ({number})" for name, number in unclear.most_common()])
     more = "more replicates (sweep --replicates) or seeds (run --seeds) would settle it"
@@ -75,7 +75,8 @@ def _ambiguous(changes: Changes) -> list[str]:
 
 
 def _reasons(lines: Sequence[Line]) -> str:
-    """Why they cannot be compared, the most frequent first, counted where there are several."""
+    """Reasons why figures cannot be compared, most frequent first, with counts where there are
+    several."""
     found = Counter(map(reason_words, lines)).most_common()
     return found[0][0] if len(found) == 1 else "; ".join(f"{why}: {n}" for why, n in found)
 
@@ -109,7 +110,7 @@ def _left_out(changes: Changes) -> list[str]:
 
 
 def changed_table(changes: Changes) -> Table | None:
-    """Return what is worse, then what is better; None where nothing is."""
+    """Return a table of worse figures, then better ones; None where there are none."""
     lines = [*changes.of("worse"), *changes.of("better")]
     return _table(changes, "Changed figures", lines) if lines else None
 

@@ -1,4 +1,4 @@
-"""Many nights as a value: the series of every cell, and which of their steps matter."""
+"""The history of many nights: the series of every cell, and their steps that matter."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Event(msgspec.Struct, frozen=True):
     series: Series
     verdict: Verdict
     step: Step | None = None
-    """None of a cell that fails."""
+    """The step; None for a cell that fails."""
     recent: bool = False
-    """First told within the last `RECENT` nights."""
+    """Whether it was first detected within the last `RECENT` nights."""
 
 
 class History(msgspec.Struct, frozen=True, dict=True):
@@ -30,10 +30,10 @@ class History(msgspec.Struct, frozen=True, dict=True):
 
     nights: tuple[Night, ...]
     unread: dict[str, str]
-    """Sub-folders that are no night, and why."""
+    """Sub-folders that are no night, with the reason."""
     series: tuple[Series, ...]
     eras: tuple[tuple[str, ...], ...]
-    """Of each figure that has several series the conditions that differ."""
+    """Conditions that differ between the series of one figure, for each figure with several."""
 
     @cached_property
     def dates(self) -> list[str]:
@@ -44,30 +44,31 @@ class History(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """Cells that fail, then every step, the newest first, then the largest."""
+        """Cells that fail, then every step, newest first, then largest."""
         steps = [(step, one) for one in self.series for step in one.course.steps]
         steps.sort(key=lambda found: (-found[0].at, -found[0].size))
-        # In so many nights it is told, and after more it is old.
+        # A failure is told after so many nights, and after more it is old.
         told = range(SHORTEST_LEVEL, SHORTEST_LEVEL + RECENT)
         found = [Event(one, "worse", None, True) for one in self._failing if one.failing in told]
         found += [Event(one, one.verdict(step), step, step in one.recent) for step, one in steps]
-        # Of the seeds that both levels have: another number of them may be all that changed.
+        # A step may come of another number of seeds alone: the verdict pairs those that both levels
+        # have.
         return tuple(one for one in found if one.verdict != "same")
 
     @property
     def is_conclusive(self) -> bool:
-        """Whether a series that goes on has as many nights as a step takes."""
+        """Whether some current series has as many nights as a step takes."""
         found = [sum(lv.nights for lv in one.course.levels) for one in self.series if one.current]
         return max(found, default=0) >= 2 * SHORTEST_LEVEL
 
     def news(self, verdict: Verdict) -> list[Event]:
-        """Return what was first told within the last `RECENT` nights and has this verdict: a reason
-        to fail where it is worse."""
+        """Return the events first detected within the last `RECENT` nights that have this verdict;
+        worse ones are a reason to fail."""
         return [one for one in self.events if one.verdict == verdict and one.recent]
 
     @property
     def _failing(self) -> list[Series]:
-        """Series of cells that fail now: of each cell the first figure that it had."""
+        """Series of cells that fail now: for each cell its first figure."""
         first: dict[object, Series] = {}
         for one in self.series:
             if one.failing:
@@ -77,7 +78,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def outliers(self) -> list[Series]:
-        """Series whose last nights lie off their level, or failed, and are too few to tell."""
+        """Series whose last nights lie off their level, or failed, and are too few for a step."""
         off = [
             one for one in self.series if one.current and one.course.outliers and not one.failing
         ]

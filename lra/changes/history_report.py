@@ -25,13 +25,14 @@ from lra.verdict.change import Verdict
 from lra.verdict.steps import SHORTEST_LEVEL, Step
 
 _SHOWN = 5
-"""Steps in the first sentence; the table has all."""
+"""Number of steps that a sentence names; the table has all."""
 _TOGETHER = 4
-"""So many timed cells, and half of all, that change on one night have something in common."""
+"""Smallest number of timed cells, at least half of all, whose changes in one night have a common
+cause."""
 
 
 def sentences(history: History) -> list[str]:
-    """Return the news first, then what is uncertain, older, or missing."""
+    """Return the news first, then what is uncertain, old or missing."""
     news = [*history.news("worse"), *history.news("better")]
     place = f"{count(len(history.nights), 'night')}, {count(len(history.series), 'figure')}"
     if news:
@@ -60,7 +61,7 @@ def steps_table(history: History) -> Table:
 
 
 def checked(history: History) -> Checked:
-    """Return the nights as a check: a regression for each figure that lately became worse;
+    """Return the nights as a check: a regression for each figure that recently became worse;
     inconclusive where the nights are too few for any step."""
     outcomes: dict[Verdict, Outcome] = {"worse": "regression", "better": "improvement"}
     judged = [
@@ -93,7 +94,7 @@ def _event_words(one: Event, history: History) -> str:
 
 
 def _failure(point: Point) -> str:
-    """How a cell ended, and how many of its seeds where others did not."""
+    """How a cell ended, and for how many of its seeds where others did not."""
     word, own = ending_words(point.endings), point.measurement
     asked = len(own.values) + len(own.endings)
     return word if point.value is None else f"{word} of {len(point.endings)} of {asked} seeds"
@@ -127,7 +128,7 @@ def _when(step: Step, history: History) -> str:
 
 
 def _cause(series: Series, step: Step) -> str:
-    """Commits with another version of the mechanism in the nights between which a step lies."""
+    """Commits with another version of the mechanism in the nights around a step."""
     changed = series.changed_at(step)
     commits = list(dict.fromkeys(point.commit or "unknown" for point in changed))
     if not changed:
@@ -136,7 +137,7 @@ def _cause(series: Series, step: Step) -> str:
 
 
 def _in_common(history: History) -> list[str]:
-    """Many cells that change at once have the machine in common, or their control."""
+    """Sentence on cells that change at once: they have the machine in common, or their control."""
     timed = sum(one.quantity.controlled for one in history.series)
     nights = Counter(
         (one.step.at, one.verdict)
@@ -162,7 +163,7 @@ def _rest(history: History) -> list[str]:
 
 
 def _off(series: Series) -> str:
-    """How the last nights of a series lie off its level."""
+    """Words for how the last nights of a series lie off its level."""
     nights = count(series.failing or series.course.outliers, "night")
     if series.failing:
         return f"{_name(series)}: {_failure(series.last)} in {nights}"
@@ -213,7 +214,7 @@ def _days_missing(days: Sequence[str]) -> list[str]:
 
 
 def _absent(history: History) -> list[str]:
-    """Figures that nights lack, whatever their conditions, and those that have ended."""
+    """Notes on figures that nights lack under any conditions, and on those that have ended."""
     present: dict[Key, set[int]] = defaultdict(set)
     names, dates = {}, history.dates
     for one in history.series:

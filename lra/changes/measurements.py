@@ -30,7 +30,7 @@ ASKED = (
     "kind", "scale", "rules", "track", "task", "order", "length", "mode", "level", "direction",
     "batch", "heads", "head_width", "dtype", "execution", "input_scale", "device", "metric",
 )  # fmt: skip
-"""Columns of what both sides must have been asked to be one cell."""
+"""Columns of the question: equal on both sides for one cell."""
 CONDITIONS = {
     "variant": "another configuration",
     "machine": "another machine",
@@ -42,9 +42,10 @@ CONDITIONS = {
     "torch": "another version of torch",
     "measuring": "measured by another version of the code",
 }
-"""Columns that must be the same besides for two figures to be compared, and words where not."""
+"""Columns that must also be equal for two figures to be compared, with the words for a
+difference."""
 POOLED = {"quality": ("machine", "threads", "torch"), "error": ("machine", "threads")}
-"""Conditions, by kind of cell, that change nothing but rounding."""
+"""Conditions, by kind of cell, whose change alters rounding alone."""
 
 
 class Quantity(msgspec.Struct, frozen=True):
@@ -55,21 +56,22 @@ class Quantity(msgspec.Struct, frozen=True):
     worse: str
     better: str
     margin: float
-    """Share, or difference of accuracies, that is too small to matter."""
+    """Share, or difference of accuracies, below which a change does not matter."""
     controlled: bool = False
-    """Whether it is a time, which is taken over the control of its process: a slow spell of the
-    machine changes both."""
+    """Whether it is a time: compared as its ratio to the control of its process, since a slow spell
+    of the machine changes both."""
     by_seed: bool = False
-    """Whether it is of trainings, of which seeds are paired."""
+    """Whether trainings give it: their seeds are paired."""
 
     @property
     def is_share(self) -> bool:
-        """Whether it is an accuracy: a share of 1, of which more is better."""
+        """Whether it is an accuracy: a share of 1, where more is better."""
         return self.judge is compare_accuracies
 
     def scaled(self, value: float) -> float:
-        """Return a figure on the scale of its steps: the logarithm of what is no share."""
-        # A count of nothing, as of the state of what has none, is taken as one.
+        """Return a figure on the scale of its steps: the logarithm, but of a share the figure
+        itself."""
+        # A count of zero, as the state's of a mechanism without state, is taken as one.
         least = 1.0 if self.judge is compare_counts else 0.0
         return value if self.is_share else math.log(max(value, least))
 
@@ -98,7 +100,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "output_error": Quantity("error", compare_times, "further off", "nearer", TIME_MARGIN),
 }  # fmt: skip
-"""By metric. Resident size is left out: it is not the same twice."""
+"""Compared quantities, by metric. Resident size is left out: it is not the same twice."""
 
 
 class Ending(NamedTuple):
@@ -110,7 +112,7 @@ class Ending(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether it failed, or was skipped as a shorter length failed."""
+        """Whether it failed, or was skipped because a shorter length failed."""
         pruned = self.status == "skipped" and self.failure == "Pruned"
         return pruned or self.status in FAILED
 
@@ -119,15 +121,16 @@ class Measurement(msgspec.Struct, frozen=True):
     """One metric of one cell under the same conditions."""
 
     row: Any
-    """Its first row of the frame, with the column `measuring`; None where nothing applies, and for
-    conditions of no account."""
+    """Its first row of the frame, with the column `measuring`; None where a column does not apply,
+    and for conditions of no account."""
     values: dict[int, float]
     """Figures by replicate or seed, without those of a busy machine."""
     controlled: dict[int, float]
-    """The same over the control, of those that have one."""
+    """Ratios of figures to their controls, by replicate or seed; those without a control are left
+    out."""
     endings: dict[int, Ending]
     busy: frozenset[str]
-    """Ids of records whose figure was left out, as the machine was busy."""
+    """Ids of records with a figure that was left out, as the machine was busy."""
 
     def key(self, names: Iterable[str]) -> Key:
         """Return the values of some columns."""
@@ -140,29 +143,29 @@ class Measurement(msgspec.Struct, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a figure or an ending that is not ok."""
+        """Whether it has a figure, or an ending that is not ok."""
         return bool(self.values) or any(one.status != "ok" for one in self.endings.values())
 
     @property
     def is_unsupported(self) -> bool:
-        """Whether the mechanism declares that it cannot do it."""
+        """Whether the mechanism declares that it does not support it."""
         return {one.status for one in self.endings.values()} == {"unsupported"} and not self.values
 
     @property
     def failures(self) -> dict[int, Ending]:
-        """Endings of what failed, by replicate or seed."""
+        """Endings of failed replicates or seeds."""
         return {number: one for number, one in self.endings.items() if one.failed}
 
     @property
     def place(self) -> Key:
-        """Key to sort cells by."""
+        """Sort key of the cell."""
         return self.key(("kind", "scale", "task", "level", "mode", "length"))
 
 
 def measurements(
     evidence: Evidence, pooled: Mapping[str, tuple[str, ...]] = POOLED
 ) -> list[Measurement]:
-    """Return what a store has measured of the quantities that are compared, sorted by cell."""
+    """Return a store's measurements of the compared quantities, sorted by cell."""
     own = _prepared(evidence)
     for kind, names in pooled.items():
         own.loc[own["kind"] == kind, list(names)] = None
@@ -194,7 +197,7 @@ def _measurement(rows: list[Any]) -> Measurement:
 
 
 def _prepared(evidence: Evidence) -> pd.DataFrame:
-    """The figures that are compared, each with its control, None where nothing applies."""
+    """Compared figures, each with its control; None where a column does not apply."""
     table = evidence.figures
     versions = {kept.record.id: measuring(kept.cell) for kept in evidence.kept}
     sides = table[table["metric"].isin(["control_before", "control_after"]) & (table["value"] > 0)]

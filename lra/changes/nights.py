@@ -1,4 +1,4 @@
-"""Nights: the stores of a folder, as one point for each figure of each cell."""
+"""Nights: the stores of a folder, each with one point for each figure of each cell."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from lra.report.load.select import join
 from lra.store import Store, StoreWarning
 
 SERIES = (*ASKED, "mechanism", "variant")
-"""Columns of what was asked."""
+"""Columns of the question."""
 ERA = tuple(name for name in CONDITIONS if name != "variant")
 """Columns of the conditions: points of different eras are not compared."""
 _POOLED = {"quality": ("machine", "threads"), "error": ("machine", "threads")}
-"""Accuracies may be of several machines; another torch begins a new era of everything."""
+"""Conditions that accuracies may mix: machines, but not versions of torch, which begin a new
+era."""
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -30,18 +31,19 @@ class Point(msgspec.Struct, frozen=True):
 
     measurement: Measurement
     value: float | None
-    """A time over its control, the middle of the replicates; a count, the largest; an accuracy or
-    bits per byte, the mean over seeds."""
+    """Median of a time's ratios to its control, largest of a count, or mean over seeds of an
+    accuracy or of bits per byte."""
     endings: tuple[Ending, ...]
-    """Those that failed, of trainings beside a value, of others instead of one."""
+    """Endings of failed seeds, also beside a value; of failed replicates only where there is no
+    value."""
     left_out: str
-    """Why figures that there are make no value: a busy machine, no control."""
+    """Why there are figures but no value: a busy machine, no control."""
     commit: str
-    """Short; empty where the record has none."""
+    """Short commit hash; empty where the record has none."""
 
     @property
     def row(self) -> Any:
-        """What was asked, and of which mechanism."""
+        """Row of the frame: the question and the mechanism."""
         return self.measurement.row
 
 
@@ -49,16 +51,16 @@ class Night(msgspec.Struct, frozen=True):
     """One store."""
 
     name: str
-    """Of the folder."""
+    """Name of the folder."""
     started: str
-    """When its first record was: UTC, ISO 8601."""
+    """Start of its first record: UTC, ISO 8601."""
     points: tuple[Point, ...]
     left_out: tuple[str, ...] = ()
-    """Of each record that could not be read, which and why."""
+    """Why each record that could not be read was left out."""
 
 
 def nights(folder: Path) -> tuple[list[Night], dict[str, str]]:
-    """Return the nights in the order of their records, and why other sub-folders are none.
+    """Return the nights in the order of their records, and by name why other sub-folders are none.
 
     Raises `UsageError` where there is no such folder or no night in it.
     """
@@ -90,7 +92,7 @@ def nights(folder: Path) -> tuple[list[Night], dict[str, str]]:
 
 
 def _night(store: Path) -> Night | str:
-    """One store as a night; why it is none."""
+    """One store as a night, or why it is none."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StoreWarning)
         records = Store(store).records()
@@ -111,14 +113,14 @@ def _points(records: Sequence[Record]) -> Iterator[Point]:
         value, left_out = _figure(one)
         lost = one.quantity.by_seed or not (one.values or one.busy)
         endings = tuple(one.failures.values()) if lost else ()
-        # Errors have a suite of their own and no nights; of what was never measured on such a
-        # machine, or is not claimed, there is nothing to follow.
+        # Errors have a suite of their own and no nights. A figure never measured on such a machine,
+        # or not claimed, has nothing to follow.
         if one.row.kind != "error" and (value is not None or endings or left_out):
             yield Point(one, value, endings, left_out, escape_controls(commits[one.row.record][:7]))
 
 
 def _figure(one: Measurement) -> tuple[float | None, str]:
-    """The figure of a night; else why figures that there are make none."""
+    """The figure of a night, or why figures that there are make none."""
     if not one.values:
         return None, "busy machine" if one.busy else ""
     if one.quantity.by_seed:

@@ -1,4 +1,4 @@
-"""One figure of one cell over the nights: its levels, its steps, and what may have caused them."""
+"""One figure of one cell over the nights: its levels, its steps, and their possible causes."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from lra.verdict.change import Verdict
 from lra.verdict.steps import GRAIN, Segmentation, Step, new_steps, segment
 
 RECENT = 7
-"""Nights within which what was first told is news."""
+"""Nights for which a step counts as news."""
 _SAME_GRAIN = 1e-3
-"""Counts and trainings of one seed repeat to the last digit, and by rounding to nearly so."""
+"""Grain of figures that repeat but for rounding: counts, and trainings of one seed."""
 
 
 class Series(msgspec.Struct, frozen=True):
     """One figure of one cell in one era, with a place for every night."""
 
     points: tuple[Point | None, ...]
-    """None in nights that have no such cell."""
+    """Points by night; None in nights without such a cell."""
     quantity: Quantity
     course: Segmentation
-    """Of logarithms, but of accuracies, which are shares of 1."""
+    """Levels and steps: of logarithms, but of accuracies as they are."""
     recent: tuple[Step, ...]
-    """Steps first told within the last nights."""
+    """Steps first detected within the last `RECENT` nights."""
 
     @property
     def last(self) -> Point:
@@ -39,7 +39,7 @@ class Series(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """What was asked, and of which mechanism."""
+        """Key of the question and the mechanism."""
         return self.last.measurement.key(SERIES)
 
     @property
@@ -50,7 +50,7 @@ class Series(msgspec.Struct, frozen=True):
     @property
     def failing(self) -> int:
         """Nights in a row, up to the newest, in which the cell failed after it had a figure; 0
-        where it did not, and of a series that has ended."""
+        where it did not, and for a series that has ended."""
         if not self.current:
             return 0
         there = [point for point in self.points if point is not None]
@@ -59,14 +59,14 @@ class Series(msgspec.Struct, frozen=True):
 
     @property
     def failing_since(self) -> int:
-        """The night from which on it fails."""
+        """Index of the first night of its failure."""
         return [n for n, point in enumerate(self.points) if point is not None][-self.failing]
 
     def verdict(self, step: Step) -> Verdict:
         """Return whether a step is for the worse.
 
-        Trainings are the same every night, as their seeds are: nights tell where they changed, and
-        seeds, paired, whether by more than luck. One seed is ambiguous.
+        Trainings repeat from night to night, as their seeds do: nights tell where they changed, and
+        paired seeds whether by more than luck. One seed is ambiguous.
         """
         if not self.quantity.by_seed:
             return "worse" if step.difference > 0 else "better"
@@ -88,8 +88,8 @@ class Series(msgspec.Struct, frozen=True):
         return one.commit if one else "", other.commit if other else ""
 
     def changed_at(self, step: Step) -> list[Point]:
-        """Return the points from which on another version of the mechanism answered, in the nights
-        between which the step lies."""
+        """Return the points at which another version of the mechanism first answered, in the nights
+        around the step."""
         there = [p for p in self.points[step.last : step.latest + 1] if p is not None]
         return [
             point
@@ -99,8 +99,8 @@ class Series(msgspec.Struct, frozen=True):
 
 
 def series_of(nights: Sequence[Night]) -> tuple[list[Series], list[tuple[str, ...]]]:
-    """Return the series in the order of cells, and of each figure that has several the names of the
-    conditions that differ."""
+    """Return the series in the order of cells, and for each figure with several series the names of
+    the conditions that differ."""
     found: dict[Key, dict[Key, dict[int, Point]]] = defaultdict(dict)
     for number, night in enumerate(nights):
         for point in night.points:

@@ -20,7 +20,7 @@ _WHERE = {
 
 
 def cell_words(one: Measurement) -> str:
-    """Return what was asked, in as few words as tell cells of most stores apart."""
+    """Return the question in as few words as tell cells of most stores apart."""
     asked = one.row
     if asked.kind == "quality":
         shuffled = ", tokens shuffled" if asked.order == "shuffled" else ""
@@ -42,7 +42,7 @@ def cell_words(one: Measurement) -> str:
 
 
 def line_cell(line: Line) -> str:
-    """Return the cell of a line, with what tells it from others of its kind."""
+    """Return the cell of a line, with the columns that tell it from others of its kind."""
     row = line.after.row
     where = [_WHERE[name].format(own) for name in line.varying if (own := getattr(row, name))]
     return ", ".join([cell_words(line.after), *where])
@@ -67,7 +67,7 @@ def verdict_words(line: Line) -> str:
 
 
 def reason_words(line: Line) -> str:
-    """Return why nothing is compared, or how what has no figure ended; empty elsewhere."""
+    """Return why nothing is compared, or how cells without a figure ended; empty elsewhere."""
     names = [CONDITIONS[name] for name in line.differing]
     if line.features:
         names.append(f"{CONDITIONS['measuring']}: {named(line.features)}")
@@ -112,13 +112,14 @@ def change_words(change: Change) -> str:
 
 
 def side_words(line: Line) -> tuple[str, str]:
-    """Return both sides' figures: of the replicates or seeds that both have, as their change is."""
+    """Return both sides' figures: over the replicates or seeds that both have, as the change is."""
     shared = line.before.values.keys() & line.after.values.keys()
     return _middle(line.before, shared), _middle(line.after, shared)
 
 
 def _middle(side: Measurement, shared: Collection[int]) -> str:
-    """The middle of a side's figures in its unit, or how it ended."""
+    """Middle of a side's figures in its unit, the mean of shares and else the median, or how it
+    ended."""
     values = [value for number, value in side.values.items() if not shared or number in shared]
     if not values:
         return ending_words(side.endings.values())

@@ -22,9 +22,10 @@ def budget_reach(
     slots: int,
     together: bool,
 ) -> str:
-    """Return in words for how many of the jobs, in their order, a budget is enough.
+    """Return in words how many of the jobs, in their order, fit a budget.
 
-    `room` is what it leaves to them, in seconds, and `expected` how many they take, where known.
+    `room` is the time that it leaves to them, in seconds; `expected` is how many seconds they take,
+    where known.
     """
     from lra.engine.order.admission import count_ended_within
     from lra.report.words import duration
@@ -38,7 +39,7 @@ def budget_reach(
 def warn_too_short(
     budget: float, room: float, jobs: Iterable[Job], expected: Mapping[str, float]
 ) -> str | None:
-    """Return what is to be said of jobs that no budget of this size can do; None without any."""
+    """Return a warning of jobs that no budget of this size can do; None without any."""
     from lra.engine.order.admission import too_long
     from lra.engine.order.budget import GRACE_MOST
     from lra.report.words import duration, listing_of

@@ -22,7 +22,8 @@ def cached_records(
     silent: bool = False,
     timeout: float | None = None,
 ) -> list[tuple[Job, Record]]:
-    """Run what has no record, failed or ran out of time; return jobs with their records, in order.
+    """Run jobs that have no record, failed or ran out of time; return jobs with their records, in
+    order.
 
     A job whose record cannot be read is left out, with a warning. `silent` prints no progress and
     no failure.
@@ -55,7 +56,8 @@ def warn_unread(cells: int) -> None:
 
 
 def _is_done(record: Record | None) -> bool:
-    """A time-out or a kill for memory may be the machine's fault, not the law's: try again."""
+    """Whether a record stands; a time-out or a kill for memory may be the machine's fault, not the
+    law's, and is tried again."""
     from lra.core.records import FAILED
 
     if record is None or record.status in FAILED:

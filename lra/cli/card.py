@@ -12,11 +12,11 @@ from lra.core.paths import write
 
 
 def write_cards(impls: Sequence[str], store: Path, out: Path | None) -> int:
-    """Write the pages of mechanisms beside their pictures, or where a person asked for them, and
-    say where they are and what they claim; returns the exit code.
+    """Write the pages of mechanisms beside their pictures, or into a folder that was asked for,
+    print their facts and places, and return the exit code.
 
-    Raises `UsageError` for a mechanism of which neither the store nor the reference has a record,
-    and for a public package.
+    Raises `UsageError` for a mechanism without a record in the store and in the reference, and for
+    a public package.
     """
     from lra.cli.report import mark, report_folder, taken
     from lra.core import catalogue
@@ -36,7 +36,7 @@ def write_cards(impls: Sequence[str], store: Path, out: Path | None) -> int:
     folder = report_folder(records, out)
     told = taken(records, folder, "show", is_asked_for=out is not None)
     own = records.records() if store.is_dir() else ()
-    # Of the reference all is asked for here, whatever the store shares with it.
+    # The reference's records are wanted too, whatever cells the store shares with them.
     analysis = analyse(join([*reference_records(), *own], []))
     known = {card.mechanism: card for card in cards(analysis, [one.name for one in targets])}
     if missing := [target for target in targets if target.name not in known]:

@@ -73,8 +73,8 @@ def command(spec: CheckSpec, output: OutputSpec, out: Path, history: Path | None
 
 @contextmanager
 def _summary_on_error(out: Path, found: Callable[[str], Checked]) -> Iterator[None]:
-    """Write a summary of what was found so far where the context is left by an error, a signal
-    included; that is when somebody looks."""
+    """Write a summary of the findings so far where the context is left by an error, a signal
+    included: somebody will look then."""
     from lra.engine.process.signals import raise_terminated
 
     # If the process is killed, this placeholder is the summary; it also proves --out is writable.
@@ -118,7 +118,7 @@ def _write(checked: Checked, out: Path, tables: str = "") -> None:
 
 
 def _print_and_exit_code(checked: Checked, out: Path, *, as_json: bool) -> int:
-    """Print what was found and return the exit code."""
+    """Print the findings and return the exit code."""
     from lra.changes.check_report import SHOWN, line, sentences
 
     if as_json:

@@ -1,4 +1,4 @@
-"""`lra compare`: what changed between two stores or revisions, or differs between mechanisms."""
+"""`lra compare`: changes between two stores or revisions, or differences between mechanisms."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def command(
 
 
 def stores(before: Path, after: Path) -> Changes:
-    """Compare two stores; refuses what is none."""
+    """Compare two stores; refuse folders that are none."""
     from lra.changes.compare import between_stores
     from lra.core.escape import escape_controls
 
@@ -107,7 +107,8 @@ def stores(before: Path, after: Path) -> Changes:
 
 
 def _of_folders(before: str, after: str) -> Changes | None:
-    """Compare two folders; None where neither is one. Says so where they hide mechanisms."""
+    """Compare two folders, with a note where they hide mechanisms of these names; None where
+    neither is a folder."""
     from lra.core import catalogue
 
     folders = [Path(name) for name in (before, after)]
@@ -137,9 +138,10 @@ def _kind(path: Path) -> str | None:
 
 
 def _are_revisions(before: str, after: str, *, meant: bool) -> bool:
-    """Whether git knows both, and neither is a mechanism of ours.
+    """Whether git knows both names, and neither is a mechanism of ours.
 
-    Where git knows one or they are `meant` to be revisions, raises `UsageError` for the other.
+    Raises `UsageError` for an unknown name where git knows the other one, or where both are `meant`
+    to be revisions.
     """
     from lra.core import catalogue
     from lra.engine.gate.revision import commit_of
@@ -185,7 +187,7 @@ def _of_revisions(
         if why := differences(sides):
             raise _IncomparableError(why)
         keep = Path("results/runs") / f"{one.name}..{other.name}"
-        # Records there belong to another comparison of the two.
+        # Records already there belong to another comparison of the two.
         shutil.rmtree(keep, ignore_errors=True)
         found = TimeComparison(sides, default_device(), pairs, {}, log).changes(names, keep)
     log(f"records: {keep / 'A'} and {keep / 'B'}")
@@ -214,7 +216,7 @@ def _evidence(folder: Path) -> Evidence:
 
 
 def _require_known(name: str, found: Evidence, store: Path) -> str:
-    """Refuse what the store has no mechanism and no row of."""
+    """Refuse a name without a mechanism or row in the store."""
     from lra.core import catalogue
     from lra.core.errors import unknown_name
 

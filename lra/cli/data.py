@@ -1,4 +1,4 @@
-"""`lra data`: a task's data: examples, lengths, labels, and what simple baselines score.
+"""`lra data`: a task's data: examples, lengths, labels, and scores of simple baselines.
 
 Its other commands, `prepare` and `check`, have files of their own.
 """
@@ -124,7 +124,7 @@ def _prepare(
 
 
 def _truncate(example: str) -> str:
-    """An example of at most about a page."""
+    """An example, cut to about a page."""
     return (
         example if len(example) <= SHOWN else f"{example[:SHOWN]} ... ({len(example)} characters)"
     )

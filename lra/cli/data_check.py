@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tasks.sources.preparing import Watch
 
 LISTED = 100
-"""Most defects of a set that are printed."""
+"""Number of a set's defects that are printed, at most."""
 
 
 @click.command("check", short_help="Name every defect of a real source or a prepared set.")
@@ -62,7 +62,7 @@ def command(task: str | None, source: str, scale: str, rules: Rules | None) -> i
 
 
 def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> int:
-    """Check one set, print what is wrong with it, and return the exit code."""
+    """Check one set, print its defects, and return the exit code."""
     from lra.cli.data_progress import name_task_errors
     from lra.core import catalogue
     from lra.engine.plan.data import task_of
@@ -98,7 +98,7 @@ def _check_prepared(facts: Facts, source: str) -> int:
 
 
 def _print_defects(name: str, check: Callable[[OnDefect, Watch], dict[SplitName, Tally]]) -> int:
-    """Print each defect that a check tells of, then the counts; return the exit code."""
+    """Print the defects that a check found, then the counts; return the exit code."""
     from lra.cli.data_progress import show_progress
     from lra.core.escape import escape_controls
 
@@ -106,7 +106,7 @@ def _print_defects(name: str, check: Callable[[OnDefect, Watch], dict[SplitName,
     with closing(show_progress(name)) as watch:
 
         def on_defect(defect: DataError) -> None:
-            # A file that several splits are read from says the same of each.
+            # A file that several splits are read from has the same defect in each.
             line = escape_controls(str(defect))
             if line not in printed and len(printed) < LISTED:
                 watch.say(line)

@@ -1,6 +1,6 @@
 """Progress while a set is read or made: a bar over its parts on a terminal, else lines.
 
-And what went wrong in the task's own code.
+Errors in the task's own code are told in one line, too.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Lines(Watch):
         echo(f"{self.task}: waits for another process that prepares this set", err=True)
 
     def begun(self, parts: int, done: int) -> None:
-        """Say how much is left where not all of it is."""
+        """Say how much is left where part is done."""
         self._parts, self._done = parts, done
         if done:
             echo(f"{self.task}: goes on after {done} of {parts} parts", err=True)
 
     def part(self, name: str) -> None:
-        """Print a part that is whole."""
+        """Print a finished part."""
         self._done += 1
         hundredth = 100 * self._done // self._parts
         if self._parts <= 100 or hundredth > self._told:
@@ -76,20 +76,20 @@ class Bar(Lines):
             super().say(line)
 
     def close(self) -> None:
-        """Take the bar off the terminal."""
+        """Remove the bar from the terminal."""
         if self._bar is not None:
             self._bar.close()
 
 
 def show_progress(task: str) -> Lines:
-    """Return what suits where standard error goes."""
+    """Return the progress that suits standard error."""
     return Bar(task) if sys.stderr.isatty() else Lines(task)
 
 
 @contextmanager
 def name_task_errors(target: Target) -> Iterator[None]:
-    """An error in a task's own code is one line with its place, as in a run; any other keeps its
-    traceback."""
+    """Turn an error in a task's own code into one line with its place, as in a run; any other keeps
+    its traceback."""
     from lra.core.errors import LraError
     from lra.core.traceback_place import place_of
     from lra.engine.process.error_text import named_line

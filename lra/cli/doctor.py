@@ -1,4 +1,4 @@
-"""`lra doctor`: is this installation whole, and what can this machine measure?"""
+"""`lra doctor`: the state of the installation, and the figures that this machine can measure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from lra.core.cells import Device
 
 SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
-"""Where Linux says which threads are of one core; a virtual machine may be told nothing of it."""
+"""Where Linux lists the threads that share a core; a virtual machine may have nothing there."""
 PATIENCE = 120
-"""Seconds that a GPU has for a product of two small matrices; loading torch is in them."""
+"""Seconds that a GPU has for a product of two small matrices, loading torch included."""
 TRIAL = """
 import torch
 try:
@@ -143,7 +143,7 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
                 "run from a folder without one, or in a fresh virtual environment"
             )
     if host.default_device() == "cuda" and (why := _why_no_product()) is not None:
-        # Its cells would all be errors.
+        # On this one every cell would be an error.
         yield (
             f"the GPU cannot be used: {why}; update its driver or install a build of torch "
             "that fits it, or run with --device cpu"
@@ -203,7 +203,7 @@ def _why_no_product() -> str | None:
 
 
 def _exists(place: Path) -> bool:
-    """Whether there is such a file or folder, as far as one may look."""
+    """Whether there is such a file or folder, as far as permissions show."""
     try:
         return place.exists()
     except OSError:

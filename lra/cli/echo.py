@@ -14,13 +14,13 @@ _UNCOMMON = re.compile(r"[^\n\x20-\x7e]")
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print lines for a person, whatever is invisible in the names in them as escapes."""
+    """Print lines for a person, with invisible characters in names as escapes."""
     click.echo(escape_lines(text), err=err)
 
 
 def echo_json(value: object, *, indented: bool = False) -> None:
-    """Print a value as JSON with sorted keys, on one line unless `indented`; whatever is invisible
-    as an escape of JSON, which programs read as it was."""
+    """Print a value as JSON with sorted keys, on one line unless `indented`; invisible characters
+    are JSON escapes, so that programs read them unchanged."""
     import msgspec
 
     encoded = msgspec.json.encode(value, order="sorted")
@@ -34,5 +34,5 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def on_stderr(*, quiet: bool) -> Callable[[str], None]:
-    """Return what prints a line on standard error; nothing where `quiet`."""
+    """Return a printer of lines on standard error; one that prints nothing where `quiet`."""
     return (lambda _: None) if quiet else (lambda line: echo(line, err=True))

@@ -1,4 +1,4 @@
-"""Carrying out a plan: run what is missing, render, and say what was found."""
+"""Execution of a plan: run the missing cells, render, and print the results."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _plan(
     from lra.store.reference import reference_records
 
     jobs = with_labels(plan_suite(spec))
-    # Once, in one line, and not for each cell.
+    # Warn once, in one line, and not for each cell.
     store.exists()
     store.refuse_newer(job.cell.id for job in jobs)
     busy = disturbed(store.records(), reference_records()) if how.rerun == "disturbed" else set()
@@ -94,7 +94,7 @@ def _plan(
 
 
 def _print_plan(plan: _Plan, how: ExecutionSpec) -> None:
-    """Print the cells in their order, and how far a budget reaches."""
+    """Print the plan's cells in their order, and how far a budget reaches."""
     from lra.cli.budget_lines import budget_reach
 
     due, slots, room = plan.due, plan.slots, plan.room
@@ -115,8 +115,8 @@ def _print_plan(plan: _Plan, how: ExecutionSpec) -> None:
 
 
 def _run(executor: Executor, plan: _Plan, clock: Budget, how: ExecutionSpec) -> list[Job]:
-    """Run the jobs that are due, in the order of their value where there is a budget; return those
-    that are left."""
+    """Run the jobs that are due, in the order of their priority where there is a budget; return the
+    jobs that are left."""
     from lra.cli.progress import watcher
     from lra.engine.order.admission import Admission
     from lra.engine.order.lost_time import LostTime
@@ -165,7 +165,7 @@ def _exit_code(found: list[Record], left: list[Job], jobs: list[Job], *, as_json
 def _by_priority(
     due: Due, jobs: list[Job], turn: list[Job], expected: Mapping[str, float], room: float
 ) -> list[Job]:
-    """The jobs that are due, in the order in which a stretch of so many seconds runs them."""
+    """Due jobs in the order in which they run within `room` seconds."""
     from lra.engine.order.admission import too_long
     from lra.engine.order.priority import by_priority
 
@@ -179,7 +179,7 @@ def _by_priority(
 
 
 def _warn_of_edits(edits: Mapping[str, str]) -> None:
-    """Say that what edits may touch is measured apart from the records of committed code."""
+    """Warn that records of edited code are kept apart from those of committed code."""
     if edits:
         more = f" and {len(edits) - 1} more files" if len(edits) > 1 else ""
         echo(
@@ -209,8 +209,8 @@ def _print_forecast(
     slots: int,
     as_json: bool,
 ) -> None:
-    """Print the cells, which of them are due, and how long these may take; `profiled` are the
-    trainings that only the profile of a step tells of."""
+    """Print the cells, which of them are due, and their expected time; `profiled` is the number of
+    trainings whose estimate comes from the profile of a step alone."""
     from lra.report.words import about, count
 
     due = {job.cell.id for job in missing}
@@ -234,7 +234,7 @@ def _print_forecast(
     takes = about(sum(s if id in alone else s / slots for id, s in expected.items()))
     takes += " by earlier records"
     takes += f" ({count(profiled, 'training')} by measured steps per second)" * bool(profiled)
-    # The time of a few must not be read as the time of all.
+    # The time of a few cells must not be read as the time of all.
     telling = len(expected) > unknown
     if telling:
         words += f", {takes}"
@@ -264,8 +264,8 @@ def _estimate(store: Store) -> Estimate:
 
 
 def _expected(missing: list[Job], store: Store, estimate: Estimate) -> dict[str, float]:
-    """About how many seconds cells take, where there are records like them; no fewer than one that
-    was stopped is to have."""
+    """Expected seconds by cell, where there are records like it; for a cell that was stopped, no
+    fewer than it needs."""
     from lra.engine.order.lost_time import seconds_needed
 
     estimates = {
@@ -291,7 +291,7 @@ def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
 
 
 def _print_results(found: list[Record], store: Store, *, left: list[Job], as_json: bool) -> None:
-    """Render the report of the whole store, and print what a person wants to read of this run.
+    """Render the report of the whole store, and print this run's results.
 
     As JSON: the records, then a cell with the status `left` for each that is left.
     """
@@ -304,7 +304,7 @@ def _print_results(found: list[Record], store: Store, *, left: list[Job], as_jso
     try:
         page = render_store(store).page
     except ReportTakenError as error:
-        # The cells are done: there is no less to say of them.
+        # The cells are done, whether they can be rendered or not.
         echo(f"lra: warning: {error}", err=True)
     if as_json:
         rest = [{"id": job.cell.id, "cell": job.cell, "status": "left"} for job in left]

@@ -20,13 +20,13 @@ class Executor(Protocol):
     """A place where cells run."""
 
     def spec(self, spec: RunSpec) -> RunSpec:
-        """Return what a person asked for, with the machines of this executor."""
+        """Return the specification with the machines of this executor."""
 
     def slots(self, jobs: list[Job]) -> int:
         """Return how many cells of a plan run side by side."""
 
     def runner(self, store: Store, slots: int, **more: Unpack[RunnerOptions]) -> Runner:
-        """Return what carries out jobs here; `more` are `Runner`'s own arguments."""
+        """Return a runner of jobs on this executor; `more` are `Runner`'s own arguments."""
 
 
 class Local:
@@ -36,7 +36,7 @@ class Local:
         self._server, self._jobs_asked = server, jobs_asked
 
     def spec(self, spec: RunSpec) -> RunSpec:
-        """Return it as it is."""
+        """Return the specification unchanged."""
         return spec
 
     def slots(self, jobs: list[Job]) -> int:
@@ -53,13 +53,13 @@ class Local:
 
 
 class Remote:
-    """The workers of a cluster; `device` is what was asked for."""
+    """The workers of a cluster; `device` is the one asked for."""
 
     def __init__(self, cluster: Cluster, device: Device | None) -> None:
         self._cluster, self._device = cluster, device
 
     def spec(self, spec: RunSpec) -> RunSpec:
-        """Put the workers' class of machine, and their device unless one was asked for."""
+        """Set the workers' class of machine, and their device unless one was asked for."""
         from msgspec.structs import replace
 
         from lra.core.errors import UsageError

@@ -7,4 +7,4 @@ INCONCLUSIVE = 3
 FAILED_CELLS = 4
 INTERRUPTED = 130
 CLOSED_PIPE = 141
-"""As of other tools whose reader has seen enough: 128 and the number of SIGPIPE."""
+"""Exit code of tools whose reader has stopped reading: 128 and the number of SIGPIPE."""

@@ -1,4 +1,4 @@
-"""The text of a flag: its click type, with completion of our names, and the value that it means."""
+"""Text of flags: their click types, with completion of our names, and the values that they mean."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lra.core.findings import Case, parse
 from lra.core.protocol import MOST
 
 PAIRS = {"--data": ("TASK=PATH", "text=reviews/"), "--set": ("KEY=VALUE", "features=64")}
-"""Flags that take pairs, with the form and an example of each."""
+"""Flags that take pairs, each with the form of a pair and an example."""
 
 _TIME = re.compile(r"(?:([^hms]+)h)?(?:([^hms]+)m)?(?:([^hms]+)s)?|([^hms]+)")
 _WEIGHTS = (3600.0, 60.0, 1.0, 1.0)
@@ -30,8 +30,7 @@ YEAR = 365 * 24 * 3600.0
 
 class Folder(click.Path):
     """The path of a folder, or of a file where the flag says so; an empty one is refused, as it
-    would be the current folder.
-    """
+    would mean the current folder."""
 
     def __init__(self, kind: type[str | Path]) -> None:
         super().__init__(path_type=kind)
@@ -53,10 +52,10 @@ class Folder(click.Path):
 
 
 class Choice(click.Choice[str]):
-    """One of a few words; for a near miss of one of many, the word that was meant is named."""
+    """One of a few words; a near miss is answered with the closest word."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """Name the closest word; all where none is close or there are but two."""
+        """Name the closest word; all words where none is close or there are only two."""
         alike = closest_names(str(value), self.choices)
         if alike and len(self.choices) > 2:
             return f"unknown '{value}'; did you mean '{alike[0]}'?"
@@ -64,9 +63,8 @@ class Choice(click.Choice[str]):
 
 
 class Names(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
-    """Names of one kind, several with commas where the flag takes several, as `--impl` does and
-    `--scale` does not; the words themselves are checked where they are used.
-    """
+    """Names of one kind; several with commas where the flag takes several, as `--impl` does and
+    `--scale` does not. Their use checks the words themselves."""
 
     def __init__(self, kind: str) -> None:
         self.name = kind
@@ -106,7 +104,7 @@ def known_names(kind: str) -> list[str]:
 def pairs(entries: tuple[str, ...], flag: str) -> dict[str, str]:
     """Split the pairs of `--data` or `--set`.
 
-    Raises `UsageError` for an entry that is no such pair, and for a key given twice.
+    Raises `UsageError` for an entry that is no pair, and for a key given twice.
     """
     found: dict[str, str] = {}
     for entry in entries:
@@ -121,8 +119,8 @@ def pairs(entries: tuple[str, ...], flag: str) -> dict[str, str]:
 
 
 def seconds(text: str | None, flag: str) -> float | None:
-    """Read a time such as `90`, `90s`, `9m` or `1h30m` in seconds; None stays None. Where its unit
-    is missing, says how it is read."""
+    """Read a time such as `90`, `90s`, `9m` or `1h30m` in seconds; None stays None. A note says how
+    a number without a unit is read."""
     if text is None:
         return None
     found = _TIME.fullmatch(text)
@@ -189,7 +187,7 @@ def _parts(entries: Sequence[str], flag: str) -> list[str]:
 
 
 def parse_case(text: str, flag: str) -> Case:
-    """Read a case; says in our words where a key is missing or given twice."""
+    """Read a case; an error names the missing key, or the one given twice."""
     keys = [word.partition("=")[0] for word in text.split()]
     for key in keys:
         if keys.count(key) > 1:

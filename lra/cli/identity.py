@@ -84,7 +84,7 @@ def bump(features: tuple[str, ...], reason: str) -> int:
     if not reason.strip():
         raise UsageError("--reason is empty; say why the behaviour changed")
     one = Check(tell=_progress)
-    # A case is named for its feature; no record holds one that the lock does not know.
+    # A case is named for its feature; no record holds a feature that the lock does not know.
     cases = chain.from_iterable(one.lock.digests.values())
     known = {case.partition(",")[0] for case in cases} | {"time/cuda", "train/cuda"}
     for feature in features:
@@ -128,7 +128,8 @@ def audit(records: int, store: Path | None) -> int:
 
 
 def _told(one: Check, *, lock: bool = True) -> int:
-    """Print what was found, lock it where that is asked for and it passes; return the exit code."""
+    """Print an audit's result, lock it where that is asked for and it passes; return the exit
+    code."""
     from lra.report.words import count
 
     found = one.decide()

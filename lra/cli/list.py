@@ -1,4 +1,4 @@
-"""`lra list`: what there is to run, from cards, scales and suites."""
+"""`lra list`: mechanisms, tasks, positions, suites and scales, from their cards and files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ time: growth with n queries, m keys and the width d; other letters are settings 
 causal: strict (no output feels a later input), values-only (later inputs may choose keys), or no
 padding: content (it changes nothing), length (how much there is may), none (takes no padded rows)
 decode: step by step, exact (as in one pass), approximate, none"""
-"""Columns of `lra list impls`, by fields of `lra.core.cards`."""
+"""Columns of `lra list impls`, by field of `lra.core.cards`."""
 
 KINDS = ("impls", "tasks", "positions", "suites", "scales")
 
@@ -48,7 +48,7 @@ def command(what: str, verbose: bool, as_json: bool) -> None:
             "tasks": ("name", "title", "classes", "inputs", "source"),
             "positions": ("name", "title", "year", "acts_on"),
         }.get(what, ("name", "title"))
-        # Titles of files begin with their names.
+        # Titles of these files begin with their names.
         table = [
             [_text(row.get(column, "")).removeprefix(f"{row['name']}: ") for column in columns]
             for row in rows

@@ -1,4 +1,5 @@
-"""The group of verbs: finds a verb's file when it is asked for, and turns errors into one line."""
+"""The group of verbs: a verb's file is imported when it is asked for, and errors become one
+line."""
 
 from __future__ import annotations
 
@@ -31,25 +32,27 @@ VERBS = (
     "run", "sweep", "verify", "report", "compare", "pack", "check", "baseline", "list", "show",
     "data", "doctor", "identity",
 )  # fmt: skip
-"""In the order of a user's day; a verb's name is its file's name."""
+"""Verbs in the order of a user's day; a verb's name is its file's name."""
 
 
 _NUMBERS = {
     "not a valid integer range": "not a whole number",
     "not a valid float": "not a number",
 }
-"""Words of click for a value that is no number, and plainer ones."""
+"""Click's words for a value that is no number, and plainer ones."""
 
 _MECHANISMS = ("attention", "mechanism", "method", "model", "models")
-"""Flags by which a mechanism would be named elsewhere."""
+"""Flags that may name a mechanism in other tools."""
 
 _SURE = 0.8
-"""From this likeness on a flag is taken for one written wrongly."""
+"""Likeness from which on an unknown flag counts as a misspelling."""
 
 _REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-"""A disk that is full or read-only is never our mistake, wherever it is met."""
+"""Error numbers of a disk that is full or read-only: never a fault of ours, wherever they come
+up."""
 _NO_TEMPORARY = "No usable temporary directory"
-"""Python's message for a full one; its error number is that of a missing file."""
+"""Python's message where no temporary folder can be written; its error number is that of a missing
+file."""
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
 
@@ -86,8 +89,8 @@ def lra_command() -> None:
 
 
 def _show_warning_once() -> Callable[..., None]:
-    """Return what prints a warning as a person reads it, without the place in our code that
-    noticed, and each but once: a record that cannot be read is met at every turn."""
+    """Return a printer of warnings, without the place in our code that raised them, and each once:
+    a record that cannot be read comes up again and again."""
     shown = set[str]()
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
@@ -99,20 +102,20 @@ def _show_warning_once() -> Callable[..., None]:
 
 
 def _print_error(text: str) -> None:
-    """Print what went wrong, on one line whatever names are in it, and however long."""
+    """Print an error, on one line whatever names are in it, and however long."""
     echo(f"lra: {truncate(escape_controls(text))}", err=True)
 
 
 def _remedy(error: click.ClickException) -> str:
-    """The remedy for a mistake that click only names."""
+    """The remedy for a mistake that click names without one."""
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return ""
     flags = f"all flags: {error.ctx.command_path} --help"
     if isinstance(error, click.MissingParameter):
-        # Click lists the values of a choice.
+        # Click itself lists the values of a choice.
         return f" A{flags[1:]}" if error.format_message().endswith(".") else ""
     if isinstance(error, click.NoSuchOption) and not error.possibilities:
-        # Before 8.4 click's message ends without one.
+        # Before 8.4 click's message ends without a full stop.
         stop = "" if error.message.endswith(".") else "."
         if any("--set" in parameter.opts for parameter in error.ctx.command.params):
             return f"{stop} A mechanism's settings are --set NAME=VALUE; {flags}"
@@ -123,7 +126,7 @@ def _remedy(error: click.ClickException) -> str:
 
 
 def _misplaced(error: click.ClickException) -> str | None:
-    """The remedy for names without their flag; None for other mistakes."""
+    """The remedy for names given without their flag; None for other mistakes."""
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return None
     extra, parameters = _EXTRA.match(error.message), error.ctx.command.params
@@ -148,7 +151,7 @@ def _misplaced(error: click.ClickException) -> str | None:
 
 
 def _of_mechanisms(error: click.ClickException) -> str | None:
-    """The remedy for a flag that names mechanisms elsewhere; None for other mistakes."""
+    """The remedy for a flag of other tools that names mechanisms; None for other mistakes."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return None
     asked, known = error.option_name.removeprefix("--"), _long_flags(error.ctx.command)
@@ -183,7 +186,8 @@ def _of_another_verb(error: click.ClickException) -> str | None:
 
 
 def _is_slip(asked: str, flag: str) -> bool:
-    """Whether a flag is meant for sure: many a setting of a mechanism resembles one a little."""
+    """Whether a flag is surely a misspelling of another: many a setting of a mechanism resembles
+    one a little."""
     swapped = sorted(asked) == sorted(flag)
     return swapped or SequenceMatcher(None, asked, flag).ratio() >= _SURE
 
@@ -193,8 +197,8 @@ def _long_flags(command: click.Command) -> set[str]:
 
 
 def _refuse_undecoded(arguments: Sequence[str]) -> None:
-    """Raise `UsageError` for a word that is not of the system's encoding: a job could not be sent
-    to a worker with such a name in it."""
+    """Raise `UsageError` for a word that is not UTF-8: a job with such a name in it could not be
+    sent to a worker."""
     for word in arguments:
         try:
             word.encode()
@@ -203,13 +207,13 @@ def _refuse_undecoded(arguments: Sequence[str]) -> None:
 
 
 def _is_of_output(error: OSError) -> bool:
-    """Whether it came up where a line is printed."""
+    """Whether an error came up where a line was printed."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_code is click.echo.__code__ for frame, _ in frames)
 
 
 def _let_go_of_output() -> None:
-    """Send what is still to be written nowhere, so that the end of Python does not try again."""
+    """Discard the output still to be written, so that Python does not try again at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
@@ -219,8 +223,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code.
 
     0 pass, 1 broken claims, a regression or defects of data, 2 usage, 3 inconclusive, 4 cells
-    failed, 130 interrupted, 141 nobody reads on, as the README has them. Whatever is not the user's
-    to mend keeps its traceback.
+    failed, 130 interrupted, 141 nobody reads on, as the README has them. An error that a user
+    cannot mend keeps its traceback.
     """
     warnings.showwarning = _show_warning_once()
     out = sys.stdout
@@ -235,13 +239,13 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except SystemExit:
         if sys.stdout is out:
             raise
-        # click has found that nobody reads on, as behind `| head`, and puts a dummy there.
+        # Click has found that nobody reads on, as behind `| head`, and puts a dummy there.
         return CLOSED_PIPE
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message(), err=True)
         return error.exit_code
     except click.ClickException as error:
-        # A missing choice is told by click in a line each.
+        # Click tells a missing choice in several lines.
         text = " ".join(error.format_message().split())
         for theirs, ours in _NUMBERS.items():
             text = text.replace(theirs, ours)

@@ -1,4 +1,4 @@
-"""Options made of a specification's fields, so that each is spelled once: where it is declared."""
+"""Options made of a specification's fields, so that each is declared once, with its field."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class _Field(msgspec.Struct, frozen=True):
 
     name: str
     type: Any
-    """Without `None` and annotations."""
+    """Its type, without `None` and annotations."""
     option: Option
     default: Any
-    """None where the field has none, or one that is found out when it is needed."""
+    """Default; None where the field has none, or one that is found out when needed."""
     bounds: click.IntRange | None = None
 
     @property
@@ -43,17 +43,18 @@ class _Field(msgspec.Struct, frozen=True):
 
     @property
     def item(self) -> Any:
-        """The type of each of several values; None for a single value."""
+        """Type of each of several values; None for a single value."""
         return get_args(self.type)[0] if get_origin(self.type) is tuple else None
 
 
 def takes(
     kind: type[_Spec], *names: str, without: Iterable[str] = (), **defaults: str
 ) -> Callable[[_Command], _Command]:
-    """Return what adds the options of a specification; the command gets one value of it.
+    """Return a decorator that adds the options of a specification; the command gets one value of
+    it.
 
-    Several of these give values in their order. `names` are the fields to take, none for all but
-    those `without`; `defaults` stand in place of the fields' own, as a person would write them.
+    Several decorators give their values in order. `names` are the fields to take, none for all but
+    those `without`; `defaults` replace the fields' own, as a person would write them.
     """
     fields = [
         field
@@ -79,13 +80,14 @@ def takes(
 def option(
     kind: type[msgspec.Struct], name: str, *, default: str | None = None, help: str = ""
 ) -> Callable[[_Command], _Command]:
-    """Return what adds the option of one field; the command gets what was written, by its name."""
+    """Return a decorator that adds the option of one field; the command gets its text, by the
+    field's name."""
     field = next(field for field in _fields(kind) if field.name == name)
     return _click_option(field, default, help or field.option.help)
 
 
 def given(*kinds: type[msgspec.Struct]) -> list[str]:
-    """Return the flags that the command now running was given, with another value than usual."""
+    """Return the flags that the running command was given with a value other than the default."""
     context = click.get_current_context()
     usual = click.core.ParameterSource.DEFAULT
     return [
@@ -128,7 +130,7 @@ def _range(meta: msgspec.Meta) -> click.IntRange:
 
 
 def _plain(hint: Any, metadata: list[Any]) -> Any:
-    """Return a type without annotations, which are collected, and without None."""
+    """Return a type without None, and its annotations, which are collected in `metadata`."""
     if get_origin(hint) is Annotated:
         hint, *more = get_args(hint)
         metadata += more

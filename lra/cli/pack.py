@@ -1,4 +1,4 @@
-"""`lra pack`: the records of a store in a few small files in place of one each."""
+"""`lra pack`: a store's records in a few small files in place of one file each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def command(store: Path) -> None:
     from lra.store import Store, pack
 
     found = Store(store).existing()
-    # To hold a folder for writing leaves a file in it.
+    # Holding a folder for writing leaves a file in it.
     if not found.loose() and not found.packed().files:
         raise UsageError(f"no records in '{store}'; name a folder of records")
     with found.locked() as held:

@@ -26,19 +26,19 @@ from lra.report.words import count, duration
 _SHARES = ("share", "ratio")
 NOTHING_KNOWN: Mapping[str, float] = MappingProxyType({})
 _TELLING = 0.05
-"""The share of a run after which its own pace is all that counts. Before, what is missing to it is
-taken to be as fast as expected: a cell of two seconds does not tell how fast one of an hour is."""
+"""Share of a run after which its own pace alone counts. Before, the rest of this share is taken to
+be as fast as expected: a cell of two seconds does not tell how fast one of an hour is."""
 
 
 class Quiet(Watcher):
-    """Says nothing but what went wrong."""
+    """Silent but for errors."""
 
     def noticed(self, words: str) -> None:
-        """Say what became of a machine."""
+        """Print what became of a machine."""
         echo(words, err=True)
 
     def finished(self, job: Job, record: Record) -> None:
-        """Name a cell that is not ok."""
+        """Print a cell that is not ok."""
         if record.status != "ok":
             echo(_describe_end(job, record), err=True)
 
@@ -46,8 +46,8 @@ class Quiet(Watcher):
 class Pace:
     """The share of a run that is done, and an estimate of the rest at the pace so far.
 
-    `expected` has about how many seconds cells take, `slots` of them side by side; one that is not
-    there counts as their mean.
+    `expected` has the expected seconds of cells, `slots` of them side by side; a cell missing there
+    counts as their mean.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Pace:
         self._whole = self._left = sum(self._waiting.values())
         self._clock, self._start = clock, clock()
         self._untelling = 0.0
-        """Seconds that went into cells without a result."""
+        """Seconds spent on cells without a result."""
         self.total, self.done, self.failed = len(cells), 0, 0
 
     def ended(self, record: Record) -> None:
@@ -73,12 +73,13 @@ class Pace:
         self.done += 1
         self.failed += record.status in FAILED
         if record.status != "ok":
-            # One that ends early or is skipped says nothing of how long others take.
+            # A cell that ends early or is skipped says nothing of the time that others take.
             self._whole -= expected
             self._untelling += record.seconds
 
     def __str__(self) -> str:
-        """Return `12/40, 1 failed, 3 min left`: the second where any did, the last when known."""
+        """Return `12/40, 1 failed, 3 min left`: the second part where any failed, the last where
+        known."""
         parts = [f"{self.done:>{len(str(self.total))}}/{self.total}"]
         if self.failed:
             parts.append(f"{self.failed} failed")
@@ -109,7 +110,7 @@ class Lines(Watcher):
         echo(f"{job.label}: waits for {whom}", err=True)
 
     def noticed(self, words: str) -> None:
-        """Print it."""
+        """Print what became of a machine."""
         echo(words, err=True)
 
     def finished(self, job: Job, record: Record) -> None:
@@ -118,7 +119,7 @@ class Lines(Watcher):
         echo(escape_controls(f"[{self.pace}] {_describe_end(job, record)}"), err=True)
 
     def left(self, job: Job) -> None:
-        """Print a cell that will have to run another time, and what it has of its training."""
+        """Print a cell that is left for another run, and how far its training is."""
         words = f"left for another run: {job.label}"
         if reached := self._reached.get(job.cell.id):
             words += f", {reached.step:,} of {reached.steps:,} steps done"
@@ -136,7 +137,7 @@ class Bars(Lines):
             file=sys.stderr,
             position=0,
             leave=False,
-            # The time left stands in the lines above; tqdm takes all cells for alike.
+            # The time left stands in the lines above; tqdm would take all cells for alike.
             bar_format="{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]",
         )
         self._training: dict[str, tqdm[Any]] = {}
@@ -166,7 +167,7 @@ class Bars(Lines):
             super().waiting(job, whom)
 
     def noticed(self, words: str) -> None:
-        """Print it above the bars."""
+        """Print above the bars what became of a machine."""
         with self._all.external_write_mode(file=sys.stderr):
             super().noticed(words)
 
@@ -184,7 +185,7 @@ class Bars(Lines):
             super().left(job)
 
     def close(self) -> None:
-        """Take the bars off the terminal."""
+        """Remove the bars from the terminal."""
         for bar in (*self._training.values(), self._all):
             bar.close()
 
@@ -201,9 +202,9 @@ def watcher(
     expected: Mapping[str, float] = NOTHING_KNOWN,
     slots: int = 1,
 ) -> Watcher:
-    """Return what suits the person: quiet, bars on a terminal, lines elsewhere.
+    """Return the watcher that suits the person: quiet, bars on a terminal, lines elsewhere.
 
-    `expected` has about how many seconds cells take, where that is known, `slots` side by side.
+    `expected` has the expected seconds of cells, where known, `slots` of them side by side.
     """
     if quiet:
         return Quiet()
@@ -229,13 +230,13 @@ def _figure(record: Record) -> str:
     if (bits := value("bits_per_byte")) is not None:
         return f"{bits:.3f} bits per byte"
     if (latency := value("latency")) is not None:
-        # Told by its own controls; the report also knows those of other timings.
+        # By its own controls alone; the report also compares those of other timings.
         busy = " (busy machine)" if disturbed([record]) else ""
         return f"{latency * 1e3:.2f} ms{busy}"
     if (step := value("step_seconds")) is not None:
         return f"{step * 1e3:.3g} ms a step"
     if record.findings:
-        # Outcomes of single laws are printed by the verb.
+        # The verb prints the outcomes of single laws.
         broken = sum(finding.verdict == "failed" for finding in record.findings)
         return f"{broken or 'none'} of {count(len(record.findings), 'law')} broken"
     known = {name: (m.value, m.unit) for name, m in record.metrics.items() if m.value is not None}

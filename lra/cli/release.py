@@ -1,4 +1,4 @@
-"""The sets of a Long Range Arena release, one after the other."""
+"""The sets of a Long Range Arena release, one after another."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from lra.cli.echo import echo
 
 
 def for_each_set(source: str, do: Callable[[str, Path], int]) -> int:
-    """Do something with the task and the folder of each set of a release; return the worst of the
-    exit codes. A set that fails is told in a line and does not stop the others."""
+    """Call `do` with the task and the folder of each set of a release; return the worst exit code.
+    A set that fails is one line of error and does not stop the others."""
     from lra.core.errors import LraError
     from lra.core.escape import escape_controls
     from tasks.sources.release import release_sets

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 MARK = ".store"
-"""The file that says of which store the report beside it is."""
+"""The file that names the store of the report beside it."""
 
 
 class ReportTakenError(UsageError):
-    """A folder has the report of another store."""
+    """The report of another store is in the folder."""
 
 
 @click.command("report", short_help="Render tables and plots from records.")
@@ -92,8 +92,8 @@ def render_store(
 ) -> Rendered:
     """Render a store beside the reference records into `out` (default: reports/<its name>).
 
-    Raises `ReportTakenError` where the default has the report of another store of that name; a
-    folder that was asked for is written over, with a warning.
+    Raises `ReportTakenError` where the default folder has the report of another store of that name;
+    a folder that was asked for is overwritten, with a warning.
     """
     from lra.changes.comparison_report import comparison_markdown, comparison_section
     from lra.report.render import render
@@ -118,13 +118,13 @@ def render_store(
 
 
 def report_folder(store: Store, out: Path | None) -> Path:
-    """Return where a store's report and pictures lie: where a person asked for them, or under its
+    """Return the folder of a store's report and pictures: the one asked for, or one of the store's
     own name."""
     return out or Path("reports") / store.path.resolve().name
 
 
 def taken(store: Store, folder: Path, verb: str, *, is_asked_for: bool) -> str | None:
-    """Return the warning for a folder that has what another store gave, None for one that has not.
+    """Return a warning where a folder has the report of another store, else None.
 
     Raises `ReportTakenError` for a folder that nobody asked for.
     """
@@ -142,7 +142,7 @@ def taken(store: Store, folder: Path, verb: str, *, is_asked_for: bool) -> str |
 
 
 def mark(store: Store, folder: Path) -> None:
-    """Note whose report lies in a folder; raises `LraError` where that cannot be written."""
+    """Write into a folder whose report it holds; raises `LraError` where that cannot be written."""
     file = folder / MARK
     try:
         write(file, _relative_place(folder, store).encode())
@@ -155,7 +155,8 @@ def mark(store: Store, folder: Path) -> None:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """No garbage collection: each would walk all records, in all a fifth of the time of many."""
+    """Switch garbage collection off: it would walk all records each time, in all a fifth of the
+    time of many."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -166,8 +167,8 @@ def _without_collection() -> Iterator[None]:
 
 
 def _relative_place(folder: Path, store: Store) -> str:
-    """The path of a store relative to its report, without the folders above both; where that would
-    lead into somebody's home, a hash of it."""
+    """The path of a store relative to its report, without the folders above both; a hash where that
+    path would lead into somebody's home."""
     lies, home = store.path.resolve(), Path.home().resolve()
     common = Path(os.path.commonpath((lies, folder.resolve())))
     if common in home.parents and lies.is_relative_to(home):
@@ -176,20 +177,20 @@ def _relative_place(folder: Path, store: Store) -> str:
 
 
 def _other_store(file: Path, store: Store) -> str | None:
-    """The store whose report lies beside a mark, where that is another one."""
+    """The store that a mark names, where it is another one."""
     if path_kind(file) != "file":
         return None
     marked = file.read_text(encoding="utf-8", errors="replace").strip()
     if marked in (_relative_place(file.parent, store), value_hash(str(store.path.resolve()))):
         return None
     if re.fullmatch(rf"[0-9a-f]{{{DIGITS}}}", marked):
-        # As earlier versions left each.
+        # Earlier versions wrote a hash for every store.
         return "which it does not name"
     return f"'{os.path.relpath((file.parent / marked).resolve())}'"
 
 
 def echo_findings(findings: Findings) -> None:
-    """Print the table and the sentences that a person wants to read."""
+    """Print the report's table and sentences."""
     if findings.table:
         echo(f"{findings.table}\n")
     for line in findings.headline:

@@ -1,4 +1,4 @@
-"""`lra show`: a picture of what mechanisms attend to, and a line about each."""
+"""`lra show`: pictures of mechanisms' attention patterns, and a line about each."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def command(spec: ShowSpec, out: OutputSpec, target: Path | None, card: bool) ->
     planned = plan_show(spec)
     records = Store(out.store)
     folder = report_folder(records, target)
-    # Whoever names one file means it.
+    # A file, unlike a folder, is named to be overwritten.
     is_file = target is not None and target.suffix in FORMATS
     told = None if is_file else taken(records, folder, "show", is_asked_for=target is not None)
     target = _target(target or folder / "show", len(planned))
@@ -92,7 +92,7 @@ def command(spec: ShowSpec, out: OutputSpec, target: Path | None, card: bool) ->
 
 
 def _target(out: Path, number: int) -> Path:
-    """Make the folder to write to; returns what was asked for, a folder or a file in one."""
+    """Make the folder to write to; returns the path asked for, a folder or a file in one."""
     from lra.core.errors import LraError, UsageError, ensure_readable
     from lra.core.paths import path_kind
 

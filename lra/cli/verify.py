@@ -1,4 +1,4 @@
-"""`lra verify`: what mechanisms claim, tried law by law."""
+"""`lra verify`: the laws that mechanisms claim, tried one by one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lra.engine.jobs import Job
 
 MANY = 3
-"""So many laws that end alike are one row."""
+"""Number of laws from which on those with the same outcome share a row."""
 
 
 @click.command("verify", short_help="Prove what mechanisms claim.")
@@ -48,9 +48,9 @@ def command(spec: VerifySpec, out: OutputSpec) -> int:
         raise UsageError("--case needs the law to try it with; e.g. --check causality")
     planned = plan_verify(spec)
     with TemporaryDirectory() as folder:
-        # Parts of a check are looked at and forgotten; a whole one is a record.
+        # A check of named laws is looked at and forgotten; one of all laws is a record.
         store = Store(Path(folder) if spec.laws else out.store)
-        # A case that is refused is one line, and no cell that failed.
+        # A refused case is one line, and no failed cell.
         silent = spec.case is not None
         found = cached_records(planned, store, slots=out.jobs, quiet=out.quiet, silent=silent)
     records = [record for _, record in found]
@@ -71,7 +71,7 @@ def command(spec: VerifySpec, out: OutputSpec) -> int:
 
 
 def _is_refused(record: Record) -> bool:
-    """Whether a worker found something for the user to mend, such as a case that no law takes."""
+    """Whether a worker refused the user's input, such as a case that no law takes."""
     from lra.core.errors import UsageError
 
     return record.failure is not None and record.failure.type == UsageError.__name__
@@ -127,16 +127,17 @@ def _cell(job: Job) -> VerifyCell:
 
 
 def _describe(finding: Finding) -> str:
-    """The law, or what came of it; of what is not claimed, whether that is for a reason."""
+    """The finding's detail, else the law in words; where it is not claimed, also whether it was
+    tried."""
     if finding.verdict != "not claimed" or finding.detail:
         return finding.detail or finding.says
     return f"{finding.says}: {'tried, and not so' if finding.cases else 'not tried'}"
 
 
 def _fold_alike(findings: list[Finding]) -> list[list[Finding]]:
-    """Put findings that end alike together, at the place of the first, where they are many.
+    """Fold findings with the same outcome into one, at the place of the first, where they are many.
 
-    An unclaimed law that holds stands alone, to be noticed.
+    An unclaimed law that holds keeps its own row, to be noticed.
     """
     alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
@@ -152,7 +153,8 @@ def _fold_alike(findings: list[Finding]) -> list[list[Finding]]:
 
 
 def _assumptions(record: Record) -> list[str]:
-    """The package of somebody else's class, its adapter's assumptions, and the laws not tried."""
+    """Lines on somebody else's class: its package, its adapter's assumptions, and the laws not
+    tried."""
     package = record.method.get("package")
     words: list[str] = record.method.get("assumed", [])
     untried: list[str] = record.method.get("untried", [])
@@ -160,7 +162,7 @@ def _assumptions(record: Record) -> list[str]:
 
 
 def _may_deny_cross(job: Job) -> bool:
-    """Whether it is somebody's class, taken to attend to another sequence."""
+    """Whether it is somebody else's class, taken to attend to another sequence."""
     return _cell(job).mechanism.config.get("cross") is True
 
 

@@ -1,1 +1,1 @@
-"""Plain values that every room shares. Nothing here imports torch."""
+"""Plain values that all other folders share. Nothing here imports torch."""

@@ -1,6 +1,6 @@
-"""Figures that no measurement can give, by which a record shows that it was changed or damaged.
+"""Bounds of figures: a record beyond them was changed or damaged.
 
-JSON holds neither NaN nor infinity: what was not finite is a null with its reason.
+JSON holds neither NaN nor infinity: a figure that was not finite is a null with its reason.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from itertools import pairwise
 import msgspec
 
 from lra.core.cells import BaselineCell
-from lra.core.metric_units import OPERATORS, SCORES, made
+from lra.core.metric_kinds import OPERATORS, SCORES, metric_kinds
 from lra.core.migrate import EARLIER
 from lra.core.profile_metrics import OPERATOR
 from lra.core.protocol import Fraction, Positive
 from lra.core.records import Metric, Record
 
 SIGNED = frozenset({"compile_time", "energy", "declared_operations"})
-"""Metrics that may be below zero: two are differences of what was measured, one is somebody's own
+"""Metrics that may be below zero: two are differences of measured figures, one is somebody's own
 formula."""
 _LEAST, _MOST = 1e-60, 1e60
-"""No figure but zero is smaller, and none is larger: beyond, a ratio or a plot's edge overflows."""
+"""Bounds of a figure that is not zero: beyond them a ratio or a plot's edge overflows."""
 
 
 class _Method(msgspec.Struct, gc=False):
-    """What is read of how a cell was measured, which for the rest is for people."""
+    """Fields of a record's method that the report reads; the rest is for people."""
 
     devices: Positive = 1
     throttled_by: tuple[str, ...] = ()
@@ -37,18 +37,18 @@ class _Method(msgspec.Struct, gc=False):
 
 
 _SLACK = 1e-9
-"""By which a quartile of equal samples may miss them, interpolated as it is."""
+"""Rounding error, as a share, by which interpolated quartiles of equal samples may miss them."""
 
 
 def why_impossible(record: Record) -> str | None:
-    """Return which figure of a record cannot be true and why, in words; None where all can."""
+    """Return which figure of a record is impossible and why, in words; None where none is."""
     for finding in record.findings:
         if finding.cases < 0 or finding.seconds < 0:
             return f"the law {finding.law} has a count or a time below zero"
     if wrong := _beside_metrics(record) or _unlike_made(record):
         return wrong
     for metric in record.metrics.values():
-        # Thousands of records are read at once, and of nearly all metrics this is all.
+        # Thousands of records are read at once, and nearly all metrics need no more than this.
         value = metric.value
         if value and (not _LEAST <= value <= _MOST or (value > 1 and metric.unit == "share")):
             break
@@ -60,8 +60,9 @@ def why_impossible(record: Record) -> str | None:
 
 
 def _unlike_made(record: Record) -> str | None:
-    """Which metric does not stand as the code of its kind of cell gives it."""
-    ways = made(record.cell)
+    """Words for the first metric that is not as the code of its kind of cell gives it; None without
+    any."""
+    ways = metric_kinds(record.cell)
     if isinstance(record.cell, BaselineCell) and record.metrics:
         first = next(iter(record.metrics.values()))
         score = next((one for one in SCORES if one.unit == first.unit), SCORES[0])
@@ -83,8 +84,8 @@ def _unlike_made(record: Record) -> str | None:
 
 
 def _is_of_samples(metric: Metric) -> bool:
-    """Whether least, quartiles and median are those of the samples. Of a rate the value is one over
-    the median time, which is not looked at."""
+    """Whether least, quartiles and median are those of the samples. A rate's value is one over the
+    median time, and is not looked at."""
     ordered = sorted(metric.samples)
     if metric.minimum != ordered[0]:
         return False
@@ -103,7 +104,8 @@ def _is_of_samples(metric: Metric) -> bool:
 
 
 def _is_earlier(record: Record) -> bool:
-    """Whether it is of a version that kept only some samples, which their quartiles do not fit."""
+    """Whether the record is of a version that kept only some samples: its quartiles are those of
+    all."""
     return any(feature.startswith(EARLIER) for feature in record.cell.versions)
 
 
@@ -115,7 +117,8 @@ def _is_moment(text: str) -> bool:
 
 
 def _beside_metrics(record: Record) -> str | None:
-    """What of a curve, a picture or the record itself cannot be."""
+    """Words for an impossible curve, picture or field of the record itself; None where all are
+    possible."""
     if not _is_moment(record.started_at):
         return f"it was started at {record.started_at!r:.40}, which is no time in UTC"
     try:
@@ -128,7 +131,7 @@ def _beside_metrics(record: Record) -> str | None:
     if max(*counts, *(f.cases for f in record.findings), *(p.step for p in record.curve)) > _MOST:
         return "it has a count of over 60 digits"
     for point in record.curve:
-        # A cross-entropy: of a training that diverges it is large, and never below zero.
+        # A cross-entropy: large in a training that diverges, and never below zero.
         losses = (point.train_loss, point.validation_loss)
         if min(losses) < 0 or max(*losses, point.seconds, point.learning_rate) > _MOST:
             return f"its curve has a figure at step {point.step} that no training has"
@@ -165,11 +168,11 @@ def _named(record: Record) -> str | None:
 
 
 def _ordered(metric: Metric) -> bool:
-    """Whether the least, the quartiles and the median rise. The value of a rate is one over the
-    median time, which only its least sample bounds."""
+    """Whether least, quartiles and median rise. A rate's value is one over the median time: only
+    its least sample bounds it."""
     least, q1, value, q3 = metric.minimum, metric.q1, metric.value, metric.q3
     if least and value and q1 and q3 and _LEAST <= least <= q1 <= value <= q3 <= _MOST:
-        # Nearly all are.
+        # Nearly all metrics pass here.
         return True
     if any(one and not _LEAST <= one <= _MOST for one in (least, q1, q3)):
         return False

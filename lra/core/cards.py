@@ -1,4 +1,5 @@
-"""Cards: what a mechanism, a position scheme or a task declares about itself, as plain data."""
+"""Cards: the declarations of a mechanism, a position scheme or a task about itself, as plain
+data."""
 
 from __future__ import annotations
 
@@ -17,30 +18,30 @@ TaskMetric = Literal["accuracy", "bits_per_byte"]
 
 
 class Capabilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Requests that a mechanism can honour. One outside them is refused, never ignored."""
+    """Requests that a mechanism can honour. Others are refused, never ignored."""
 
     bidirectional: bool = False
     causal: Causal = "no"
     """strict: no output depends on any later input. values-only: later inputs may still choose
     which earlier keys are seen."""
     cross: bool = False
-    """Queries and keys may come from two sequences of different lengths."""
+    """Whether queries and keys may come from two sequences of different lengths."""
     padding: Padding = "none"
-    """content: neither what padded positions hold nor how many there are changes anything.
-    length: what they hold changes nothing, how many there are may."""
+    """content: neither the content nor the number of padded positions changes anything. length:
+    their content changes nothing, their number may."""
     decode: Decode = "none"
     bias: bool = False
-    """Honours a position scheme that adds to the logits (ALiBi and its like)."""
+    """Whether it honours a position scheme that adds to the logits (ALiBi and its like)."""
     rotary: bool = False
-    """Honours a position scheme that rotates queries and keys."""
+    """Whether it honours a position scheme that rotates queries and keys."""
     fixed_length: bool = False
-    """Has parameters tied to a maximum length; a longer input is refused."""
+    """Whether it has parameters tied to a maximum length; a longer input is refused."""
     stochastic: bool = False
-    """Holds random draws; they come from the seed and live in the state dict."""
+    """Whether it holds random draws; they come from the seed and live in the state dict."""
 
 
 class AttentionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One mechanism's declaration."""
+    """Declaration of one mechanism."""
 
     title: str
     paper: str
@@ -63,12 +64,12 @@ class AttentionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     linear: bool = True
     """Whether outputs are linear in the values."""
     assumed: tuple[str, ...] = ()
-    """Claims that an adapter read into the signatures of somebody's class; empty where a card was
-    written."""
+    """Claims that an adapter read into the signatures of somebody's class; empty for a written
+    card."""
 
 
 class PositionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One position scheme's declaration."""
+    """Declaration of one position scheme."""
 
     title: str
     paper: str
@@ -78,7 +79,7 @@ class PositionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One task's declaration."""
+    """Declaration of one task."""
 
     title: str
     source: str
@@ -89,20 +90,20 @@ class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inputs: int = 1
     """Sequences per example: 2 for pairs of documents."""
     length: int | None = None
-    """Tokens of every sequence, where the task has one length alone; None is any."""
+    """Tokens of every sequence, where the task has a single length; None is any."""
     picture: bool = False
     """Whether a sequence is a square picture, grey values row by row."""
     asks: Literal["example", "token"] = "example"
-    """token: each of many tokens has a label of its own, told from what stands up to it alone: by
-    strictly causal mechanisms."""
+    """token: each of many tokens has a label of its own, predicted from the tokens up to it alone:
+    by strictly causal mechanisms."""
     metric: TaskMetric = "accuracy"
     """Figure to quote and choose by. bits_per_byte: the mean loss in bits, the less the better."""
     stand_in: str = ""
-    """Made by the offline generator where the real data is not at hand; empty if the generator
-    is the task."""
+    """Description of the generated data that stands in where the real data is not at hand; empty if
+    the generator is the task."""
 
     def __post_init__(self) -> None:
-        """Refuse answers at the tokens of several sequences."""
+        """Refuse token labels for a task of several sequences."""
         if self.asks == "token" and self.inputs != 1:
             raise UsageError(
                 f"its card asks for each token of {self.inputs} sequences, and a model answers for "

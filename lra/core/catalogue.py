@@ -36,20 +36,20 @@ _ROOTS: dict[Kind, str] = {
 _ENTRY_POINTS: dict[Kind, str] = {"mechanism": "lra.attention", "task": "lra.task"}
 
 NO_MIXING = "identity"
-"""The mechanism that returns its values: the floor of every cost, and no mixing at all."""
+"""The mechanism that returns its values, without any mixing: the floor of every cost."""
 EXACT = "sdpa"
-"""Exact attention by torch's fastest kernel: the one to beat."""
+"""Exact attention by torch's fastest kernel: the reference for cost."""
 FILES = "lra_file_"
-"""How the names of modules begin that are imported by the path of their file."""
+"""Prefix of the names of modules that are imported by the path of their file."""
 
 
 class MisnamedError(UsageError):
-    """A module can be imported, and has nothing of the name that was asked for, or has several of
-    which none was named."""
+    """A module can be imported, but lacks the attribute asked for, or has several that fit where
+    none was named."""
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where one named thing lives."""
+    """Location of one named mechanism, position or task."""
 
     kind: Kind
     name: str
@@ -59,7 +59,7 @@ class Target(msgspec.Struct, frozen=True):
     """Class to take; None means the only one the file defines."""
     ours: bool
     by_name: bool = False
-    """Whether somebody's package or one of `lra/peers` gave it the name."""
+    """Whether its name comes from somebody's package or from `lra/peers`."""
 
     @property
     def reference(self) -> str:
@@ -72,18 +72,18 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def is_peer(self) -> bool:
-        """Whether it is one of the public packages that `lra/peers` names."""
+        """Whether it is one of the public packages that `lra/peers` describes."""
         return self.name.startswith(peers.PREFIX)
 
     @property
     def file(self) -> Path:
-        """The source file, found without importing anything.
+        """Its source file, found without importing anything.
 
         Raises `UsageError` where there is none.
         """
         if self.module.endswith(".py"):
             return Path(self.module)
-        # Only the outermost package: a search for what is inside would import it.
+        # The outermost package alone: a search for what is inside would import it.
         head, *inner = self.module.split(".")
         with suppress(ImportError, ValueError):
             spec = importlib.util.find_spec(head)
@@ -111,8 +111,8 @@ def entry_point_names(kind: Kind) -> list[str]:
 
 
 def ambiguous_names(kind: Kind) -> dict[str, str]:
-    """Return the names that two installed packages give, or one and we, each with what to say: who
-    of them would answer is left to chance."""
+    """Return an error message for each name that two installed packages give, or one of them and
+    we: chance would decide between them."""
     ours, found = _own_modules(kind), {}
     for name, points in _installed(kind).items():
         places = [f"{value} of {package}" for value, package in sorted(points)]
@@ -127,7 +127,7 @@ def ambiguous_names(kind: Kind) -> dict[str, str]:
 
 
 def _installed(kind: Kind) -> dict[str, dict[tuple[str, str], EntryPoint]]:
-    """Entry points by name: those of a name by what they name and by their package."""
+    """Entry points by name, then by reference and package."""
     found: dict[str, dict[tuple[str, str], EntryPoint]] = {}
     group = _ENTRY_POINTS.get(kind)
     for point in entry_points(group=group) if group else ():
@@ -139,8 +139,8 @@ def _installed(kind: Kind) -> dict[str, dict[tuple[str, str], EntryPoint]]:
 def find(kind: Kind, reference: str) -> Target:
     """Return the target of a name, an entry point, `package.module:Class` or `file.py:Class`.
 
-    Raises `UsageError` with the nearest known name when there is none, and for somebody's own
-    that has the name of one of ours or that of another package.
+    Raises `UsageError` with the nearest known name when there is none, and for a name that two
+    packages give.
     """
     target = _find(kind, reference)
     if not target.ours and target.name in _own_modules(kind):
@@ -179,7 +179,7 @@ def _find(kind: Kind, reference: str) -> Target:
 
 
 def _why_incomplete(module: str, attribute: str) -> str:
-    """Say what a reference lacks on either side of its colon, and what to do."""
+    """Say what a reference lacks on either side of its colon, and how to complete it."""
     if module.endswith(".py"):
         return f"no class after the colon; write {module}:Class, or {module} for its only one"
     if module:
@@ -192,7 +192,7 @@ def _why_incomplete(module: str, attribute: str) -> str:
 def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:
     """Return the targets of comma lists, wildcards and `all` (ours), each once, in order asked.
 
-    Raises `UsageError` as `find` does, and for one of ours whose name an installed package gives.
+    Raises `UsageError` as `find` does, and for a name of ours that an installed package gives, too.
     """
     targets: dict[str, Target] = {}
     for pattern in (part.strip() for entry in patterns for part in entry.split(",")):
@@ -216,9 +216,9 @@ def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:
 def load(target: Target) -> Callable[..., Any]:
     """Import the target's module and return its class, or the function that was named.
 
-    Raises `MisnamedError` when a module has no such name, or several classes of which none was
-    named, `UsageError` when it has none or is a file that imports relatively, and `LraError` when
-    it fails to import because something it needs is not installed.
+    Raises `MisnamedError` for a module without that name, or with several classes where none was
+    named; `UsageError` for one without any, or for a file that imports relatively; `LraError` for
+    one that cannot be imported because a package is not installed.
     """
     try:
         module = _import(target)
@@ -242,19 +242,19 @@ def load(target: Target) -> Callable[..., Any]:
 
 
 def _is_relative(error: ImportError) -> bool:
-    """Whether it is of `from .core import X` in a file that was imported by its path."""
+    """Whether the error is that of `from .core import X` in a file imported by its path."""
     return (error.name or "").startswith(FILES) or "relative import" in str(error)
 
 
 def _inside_package(target: Target) -> str:
-    """Say under which name a file can import from its neighbours."""
+    """Say by which dotted name a file can import from its neighbours."""
     file = Path(target.module)
     packages = [file.parent.name]
     for folder in file.parents:
         if not (folder / "__init__.py").is_file():
             break
         packages.insert(0, folder.parent.name)
-    # Of regular packages the last folder found is where the first of them lies.
+    # The first of several folders holds the outermost package, and is none itself.
     inside = packages[1:] if len(packages) > 1 else packages
     module = ".".join([*inside, *([] if file.stem == "__init__" else [file.stem])])
     return (
@@ -266,8 +266,8 @@ def _inside_package(target: Target) -> str:
 
 
 def _closest_attribute(module: ModuleType, name: str) -> UsageError:
-    """Return what to say of a name that a module has not: the closest of all that it offers, or a
-    list of what it or a module below it defines."""
+    """Return the error for a name that a module lacks: with the closest of all that it offers, or a
+    list of those defined in it or below it."""
     offered = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
     if closest_names(name, offered):
         return unknown_name("class or function", name, offered)
@@ -277,7 +277,7 @@ def _closest_attribute(module: ModuleType, name: str) -> UsageError:
 
 
 def _own_modules(kind: Kind) -> dict[str, str]:
-    """Map name to dotted module by scanning the folder."""
+    """Map names to dotted modules by scanning the folder."""
     root = _package_folder(_ROOTS[kind])
     base = _ROOTS[kind].replace("/", ".")
     if kind == "mechanism":
@@ -324,7 +324,7 @@ def _import(target: Target) -> ModuleType:
     if not target.module.endswith(".py"):
         return importlib.import_module(target.module)
     path = Path(target.module)
-    # Registered like any module, for those who look their own names up (annotations, pickles).
+    # Registered like any module, for code that looks its own module up (annotations, pickles).
     name = f"{FILES}{value_hash(str(path))}.{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -340,9 +340,9 @@ def _import(target: Target) -> ModuleType:
 
 
 def _only_class(module: ModuleType, target: Target) -> type:
-    """The one public class that the module itself defines and that declares a `card`.
+    """The only public class with a `card` that the module itself defines.
 
-    Somebody's own mechanism need not: without cards, it is the only module of torch.
+    For somebody's own mechanism without a card, the only torch module.
     """
     own = [
         member
@@ -358,7 +358,7 @@ def _only_class(module: ModuleType, target: Target) -> type:
         what += ", or one torch.nn.Module"
     listed = ", ".join(member.__name__ for member in found)
     if target.ours and len(found) != 1:
-        # One file of the house among many: it is unavailable, and the others are not.
+        # One of our many files: its mechanism is unavailable, the others are not.
         raise UsageError(
             f"{target.module} has {listed or 'no public class with a card'}; give it one public "
             "class with a card (CONTRIBUTING.md), others names that begin with _"

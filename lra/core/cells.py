@@ -36,11 +36,12 @@ class _Cell(Frozen, frozen=True, dict=True, kw_only=True):
     threads: Positive
     """CPU threads the worker computes with."""
     versions: Versions
-    """Versions of the features of our code that it uses, and hashes of sources that have none."""
+    """Versions of the features of our code that the cell uses, and hashes of sources without
+    versions."""
 
     @cached_property
     def id(self) -> str:
-        """Hash of the canonical form."""
+        """Hash of the cell's canonical form."""
         return value_hash(self)
 
 
@@ -56,7 +57,7 @@ class QualityCell(_Measured, frozen=True, tag="quality", kw_only=True):
     model: ModelSpec
     training: TrainSpec
     metric: TaskMetric = "accuracy"
-    """The task is quoted by it, and its best checkpoint chosen."""
+    """Metric that the task is quoted by, and its best checkpoint chosen."""
     track: Track = "matched"
     seed: int = 0
     device: Device = "cpu"
@@ -84,7 +85,7 @@ class EfficiencyCell(_Measured, frozen=True, tag="efficiency", kw_only=True):
     """compiled: by torch.compile, with its defaults."""
     device: Device = "cpu"
     task: str = ""
-    """Whose model is timed at level `model`; empty at others."""
+    """Task whose model is timed at level `model`; empty at others."""
     model: ModelSpec | None = None
     replicate: int = 0
     seconds: float = 1.0
@@ -92,14 +93,14 @@ class EfficiencyCell(_Measured, frozen=True, tag="efficiency", kw_only=True):
 
 
 class CeilingCell(_Cell, frozen=True, tag="ceiling", kw_only=True):
-    """The best the machine can do: a large matrix product and a large copy."""
+    """The best rates that the machine reaches: of a large matrix product and a large copy."""
 
     dtype: Dtype = "float32"
     device: Device = "cpu"
 
 
 class ProfileCell(_Measured, frozen=True, tag="profile", kw_only=True):
-    """Where the time of one training step goes, and what a whole training would take."""
+    """The time of one training step by part, and the expected time of a whole training."""
 
     mechanism: Mechanism
     data: DataSpec
@@ -107,11 +108,12 @@ class ProfileCell(_Measured, frozen=True, tag="profile", kw_only=True):
     training: TrainSpec
     device: Device = "cpu"
     seconds: float = 5.0
-    """Time budget of the whole steps; ten are made in any case, and some twenty for the rest."""
+    """Time budget of the whole steps, ten at least; warm-up, parts and operators take some thirty
+    more."""
 
 
 class ErrorCell(_Measured, frozen=True, tag="error", kw_only=True):
-    """How far a mechanism that approximates softmax attention is from it, on one input."""
+    """The error of an approximation of softmax attention, on one input."""
 
     mechanism: Mechanism
     length: Positive
@@ -124,7 +126,7 @@ class ErrorCell(_Measured, frozen=True, tag="error", kw_only=True):
     dtype: Dtype = "float32"
     device: Device = "cpu"
     seed: int = 0
-    """For the inputs, and for the mechanism's draws and parameters."""
+    """Seed of the inputs, and of the mechanism's draws and parameters."""
 
 
 class VerifyCell(_Cell, frozen=True, tag="verify", kw_only=True):
@@ -133,19 +135,19 @@ class VerifyCell(_Cell, frozen=True, tag="verify", kw_only=True):
     mechanism: Mechanism
     form: Literal["short", "full"] = "short"
     laws: tuple[str, ...] = ()
-    """() tries all of the form."""
+    """Laws to try; () is all of the form."""
     case: Case | None = None
     """The only input to try, where one failure is looked at."""
     device: Device = "cpu"
 
 
 class ShowCell(_Cell, frozen=True, tag="show", kw_only=True):
-    """Places that an untrained layer of one mechanism attends to on one input."""
+    """The positions that an untrained layer of one mechanism attends to, on one input."""
 
     mechanism: Mechanism
     length: Positive
     width: Positive
-    """The input's."""
+    """Width of the input."""
     heads: Positive
     head_width: Positive
     direction: Direction = "bidirectional"

@@ -1,4 +1,4 @@
-"""Data as flat buffers: what a task hands to the trainer and to the baselines. numpy only."""
+"""Data as flat buffers, from a task to the trainer and the baselines. numpy only."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lra.core.protocol import SPLITS, Rows, SplitName
 __all__ = ["PAD", "SPLITS", "UNASKED", "Dataset", "Split", "SplitName"]
 
 PAD = 0
-"""Token id that fills up a batch. Which positions are real is told by the mask, never by the id."""
+"""Token id that fills up a batch. The mask says which positions are real, never the id."""
 
 UNASKED = -1
-"""Label of a token that nothing is asked of."""
+"""Label of a token without a question."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,15 @@ class Split:
     starts: npt.NDArray[np.int64]
     """(examples * inputs + 1,)"""
     labels: npt.NDArray[np.integer]
-    """(examples,) int64; where each token has one, (total,) int16, `UNASKED` where nothing is
-    asked."""
+    """(examples,) int64; where each token has one, (total,) int16, `UNASKED` for tokens without a
+    question."""
     inputs: int = 1
     by_token: bool = False
     """Whether each token has a label, rather than each example."""
 
     def __post_init__(self) -> None:
-        """Check that the three buffers fit together, and that a token has one place."""
+        """Check that the three buffers fit together, and that examples of labelled tokens have one
+        sequence."""
         if self.by_token and self.inputs != 1:
             raise ValueError(
                 f"tokens have labels in examples of {self.inputs} sequences; make it one sequence"
@@ -91,7 +92,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """The three splits of a task at one length, and what a model must know of them."""
+    """The three splits of a task at one length, with the facts about them that a model needs."""
 
     train: Split
     validation: Split
@@ -99,7 +100,7 @@ class Dataset:
     classes: int
     vocabulary: int
     length: int
-    """Longest sequence a model must take, a prepended class token not counted."""
+    """Longest sequence that a model must take, a prepended class token not counted."""
     inputs: int = 1
 
     @property
@@ -112,7 +113,8 @@ class Dataset:
         return {"train": self.train, "validation": self.validation, "test": self.test}[name]
 
     def shuffled(self) -> Dataset:
-        """Return the same with the tokens of each sequence in a random order, always the same."""
+        """Return the same data with the tokens of each sequence in a random order, always the
+        same."""
         return replace(
             self,
             train=_shuffled(self.train),

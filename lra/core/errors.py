@@ -1,4 +1,4 @@
-"""Errors that a person can act on: what went wrong, where, and what to do, in one line.
+"""Errors that a person can act on: fault, place and remedy, in one line.
 
 Anything that is not an `LraError` is a bug and keeps its traceback.
 """
@@ -26,7 +26,7 @@ class UsageError(LraError):
 
 
 class UnsupportedError(LraError):
-    """A mechanism was asked for something that its card does not claim."""
+    """A request outside the mechanism's card."""
 
 
 class DataError(LraError):
@@ -35,8 +35,8 @@ class DataError(LraError):
     def __init__(self, message: str, *, reached: bool = True) -> None:
         super().__init__(message)
         self.reached = reached
-        """False where no data was looked at: a hub that does not answer, or a size that is asked
-        for and that no such data has. The data may be sound."""
+        """Whether data was looked at; False for a hub that does not answer, or for a size that such
+        data lacks. The data may be sound then."""
 
 
 class StoreError(LraError):
@@ -46,12 +46,12 @@ class StoreError(LraError):
 LONGEST = 300
 """Most characters of a message: about four lines of a terminal."""
 _LONG = re.compile(r"[^\s'\"]{81,}|'[^']{81,}'|\"[^\"]{81,}\"")
-"""A quoted text, or one without a space, that is too long to be read in a message."""
+"""A quoted text, or one without a space, too long for a message."""
 
 OURS = frozenset(
     kind.__name__ for kind in (LraError, UsageError, UnsupportedError, DataError, StoreError)
 )
-"""Names of these classes, which say nothing to a person that the text does not."""
+"""Names of these classes, left out of messages: the text says as much."""
 
 
 def system_reason(error: OSError) -> str:
@@ -65,10 +65,8 @@ def is_full(error: OSError) -> bool:
 
 
 def truncate(text: str) -> str:
-    """Return a message of at most `LONGEST` characters: of a longer one, long names and quotations
-    without their middles, then the message without its own. It begins with what is wrong and ends
-    with what to do.
-    """
+    """Return a message of at most `LONGEST` characters. A longer one loses the middles of long
+    names and quotations, then its own: it begins with the fault and ends with the remedy."""
     if len(text) <= LONGEST:
         return text
     text = _LONG.sub(lambda found: without_middle(found[0], 60), text)
@@ -95,10 +93,10 @@ def ensure_readable(what: str) -> Iterator[None]:
 
 
 def closest_names(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known name that is most like this one, if any is; `preformer` is `performer`, for
-    the same letters in another order are the likeliest slip.
+    """Return the known name most like this one, if any is close. Letters in another order are the
+    likeliest slip: `preformer` is `performer`.
 
-    A prefix that ends in a colon, as in `peer:name`, is no likeness.
+    A prefix that ends in a colon, as in `peer:name`, does not count.
     """
     prefix = name[: name.find(":") + 1]
     bare = name.removeprefix(prefix)

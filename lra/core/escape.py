@@ -1,8 +1,8 @@
-"""Strings of others, made safe to look at: whatever is invisible in them is shown as an escape.
+"""Text from elsewhere, made safe to show: invisible characters as escapes.
 
-A name, a message or a setting may hold line breaks, marks that turn the direction of what follows,
-or characters of no width, by which one text passes for another. Whatever is printed, or written for
-a person, goes through here last.
+A name, a message or a setting may hold line breaks, marks that turn the direction of the text, or
+characters of no width, so that one text passes for another. All text that is printed, or written
+for a person, goes through here last.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0e\uffa0"
     "\U000e0100-\U000e01ef]"
 )
-"""Printable by Unicode's categories, and yet nothing is seen: fillers, joiners, selectors."""
+"""Characters printable by Unicode's categories, and yet invisible: fillers, joiners, selectors."""
 
 
 def escape_controls(text: str) -> str:
-    """Return a text on one line: line breaks and whatever else is invisible as escapes."""
+    """Return a text on one line: line breaks and other invisible characters as escapes."""
     if text.isascii() and text.isprintable():
-        # Nearly all are, and a report has hundreds of thousands.
+        # Nearly all texts are, and a report has hundreds of thousands.
         return text
     shown = "".join(c if c.isprintable() else _escape_character(c) for c in text)
     return _BLANK.sub(lambda match: _escape_character(match[0]), shown)
 
 
 def escape_lines(text: str) -> str:
-    """Return a text of several lines likewise, its line breaks kept."""
+    """Return a text of several lines with invisible characters as escapes; line breaks stay."""
     return "\n".join(map(escape_controls, text.split("\n")))
 
 

@@ -1,4 +1,4 @@
-"""Findings of the conformance kit, as plain values: one law, one finding."""
+"""Findings of the conformance kit, as plain values, one for each law."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lra.core.protocol import Frozen
 from lra.core.validation import why_invalid
 
 Verdict = Literal["held", "failed", "unclaimed", "not claimed", "reported", "skipped"]
-"""held: claimed, and true of every case tried. failed: claimed, and not true.
-unclaimed: true of every case tried, though the card does not claim it.
-not claimed: neither claimed nor true of every case. reported: measured, for the reader to judge.
-skipped: could not be tried; it says why."""
+"""held: claimed, and true of every case tried. failed: claimed, and not true. unclaimed: true of
+every case tried, though the card does not claim it. not claimed: neither claimed nor true of every
+case. reported: measured, for the reader to judge. skipped: could not be tried; `detail` says
+why."""
 
 MaskKind = Literal["none", "behind", "front", "scattered", "all"]
 
@@ -26,27 +26,28 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
 
 
 class Case(Frozen, frozen=True, kw_only=True, omit_defaults=True):
-    """One input that a law is tried on: shapes, what is asked for, and the seed of the numbers."""
+    """One input that a law is tried on: shapes, the request, and the seed of the numbers."""
 
     n: _Count
     """Queries."""
     m: _Count | None = None
-    """Keys of another sequence; None attends to the own one."""
+    """Keys of another sequence; None attends to the queries' own."""
     causal: bool = False
     mask: MaskKind = "none"
     """Where padding stands; the first row of a scattered mask has none."""
     position: str = "none"
     """Position scheme."""
     training: bool = False
-    """In training, without dropout and noise, in place of evaluation."""
+    """Whether in training, without dropout and noise; else in evaluation."""
     batch: _Count = 2
     heads: Annotated[int, msgspec.Meta(ge=1, le=MOST)] = 4
     trial: _Count = 0
-    """Configuration: 0 is the one asked for, the others are the mechanism's own `trials`."""
+    """Number of the configuration: 0 is the one asked for, others are the mechanism's own
+    `trials`."""
     seed: _Count = 0
 
     def __str__(self) -> str:
-        """Return what `parse` reads: `n=5 causal mask=behind`, without defaults."""
+        """Return the form that `parse` reads: `n=5 causal mask=behind`, without defaults."""
         plain = msgspec.to_builtins(self)
         return " ".join(key if value is True else f"{key}={value}" for key, value in plain.items())
 
@@ -72,18 +73,19 @@ def parse(text: str) -> Case:
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Outcome of one law for one mechanism. Unknown fields are allowed, as in all of a record."""
+    """Outcome of one law for one mechanism. Unknown fields are allowed, as in all parts of a
+    record."""
 
     law: str
     says: str = ""
     """The law in a few words."""
     verdict: Verdict
     cases: int = 0
-    """How many were tried."""
+    """Number of cases tried."""
     detail: str = ""
     """The difference and how large it is, or why it was skipped; one line."""
     case: Case | None = None
-    """The smallest input found that breaks the law."""
+    """Smallest input found that breaks the law."""
     ending: Literal["", "error", "timeout", "crash"] = ""
-    """How the check itself ended, where it did not run through."""
+    """Fault of the check itself, where it did not run to its end."""
     seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""Content hashes: of plain values, of files, and of Python source as it is understood."""
+"""Content hashes: of plain values, of files, and of the meaning of Python source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIGITS = 20
 _HOUSE = Path(__file__).resolve().parents[2]
 _OURS = ("attention_impls", "lra", "tasks")
 _INSTALLED = ("site-packages", "dist-packages")
-"""Folders where neighbours are strangers."""
+"""Folders of installed packages: neighbours there are unrelated."""
 
 
 def value_hash(value: Any) -> str:
@@ -40,8 +40,8 @@ def file_hash(path: Path) -> str:
 def checksum(file: Path, first: int | None = None) -> int:
     """Return the CRC-32 of a file, or of its first bytes.
 
-    It finds what disks, copies and kills do, not what a person forges; it costs half as much as any
-    hash of the standard library (0.05 s for 100 MB), and goes on where it stopped as a file grows.
+    It detects damage by disks, copies and kills, not forgery. It costs half as much as any hash of
+    the standard library (0.05 s for 100 MB), and can be continued as a file grows.
     """
     size = file.stat().st_size if first is None else first
     if not size:
@@ -53,7 +53,8 @@ def checksum(file: Path, first: int | None = None) -> int:
 def source_hash(
     *paths: Path, leave_out: Collection[str] = (), methods: Collection[str] = ()
 ) -> str:
-    """Return the hash of Python files and of what they import, as far as it is theirs or ours.
+    """Return the hash of Python files and of the files that they import, as far as these are theirs
+    or ours.
 
     Our files are followed within their own top-level package. Other people's files are followed
     within theirs, into ours, and, unless installed, to what lies beside their package or file.
@@ -79,7 +80,7 @@ def _digest(data: bytes) -> str:
 
 
 def _package_root(path: Path) -> Path:
-    """The topmost folder above `path` that is still a package; the file's folder if none is."""
+    """Topmost folder above `path` that is still a package; the file's folder if none is."""
     root = path.parent
     while (root.parent / "__init__.py").is_file():
         root = root.parent
@@ -87,7 +88,7 @@ def _package_root(path: Path) -> Path:
 
 
 def _import_folder(root: Path) -> Path:
-    """The folder that has to be on Python's path for a root's files to be imported."""
+    """Folder that must be on Python's path for a root's files to be imported."""
     return root.parent if (root / "__init__.py").is_file() else root
 
 
@@ -104,7 +105,8 @@ def _is_left_out(path: Path, root: Path, leave_out: Collection[str]) -> bool:
 
 
 def _label(path: Path, folder: Path) -> str:
-    """A file's name in a hash, wherever the whole lies: others by way from `folder`."""
+    """A file's name in a hash, the same wherever the tree lies; others' files by their path from
+    `folder`."""
     if _is_ours(_package_root(path)):
         return path.relative_to(_HOUSE).as_posix()
     return f"./{os.path.relpath(path, folder)}"
@@ -112,12 +114,12 @@ def _label(path: Path, folder: Path) -> str:
 
 @cache
 def _parsed(path: Path, changed_ns: int, methods: frozenset[str]) -> tuple[str, tuple[str, ...]]:
-    """Digest of a file's syntax tree and what it imports; remembered until the file changes."""
+    """Digest of a file's syntax tree, and its imports; remembered until the file changes."""
     source = path.read_bytes()
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
-        # It may be for another Python version, and never be imported here.
+        # The file may be for another Python version, and never be imported here.
         return _digest(source), ()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
@@ -126,7 +128,7 @@ def _parsed(path: Path, changed_ns: int, methods: frozenset[str]) -> tuple[str, 
 
 
 def plain_tree(node: Any) -> Any:
-    """A syntax tree as nested tuples, without docstrings, positions and empty fields.
+    """Return a syntax tree as nested tuples, without docstrings, positions and empty fields.
 
     Unlike `ast.dump` it reads the same under every Python version that parses the same code.
     """
@@ -143,7 +145,7 @@ def _name(member: ast.stmt) -> str | None:
 
 
 def _is_bare_string(node: Any) -> bool:
-    """A docstring, of a module, class, function or field."""
+    """Whether a statement is a docstring, of a module, class, function or field."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -152,7 +154,7 @@ def _is_bare_string(node: Any) -> bool:
 
 
 def _imports(tree: ast.AST) -> Iterator[str]:
-    """The modules that may be imported, relative ones with their leading dots."""
+    """Modules that a file may import, relative ones with their leading dots."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -164,7 +166,7 @@ def _imports(tree: ast.AST) -> Iterator[str]:
 
 
 def _module_files(name: str, path: Path, root: Path) -> Iterator[Path]:
-    """The files, of those that count, that a module imported by the file `path` may be."""
+    """Files, among those that count, of a module imported by the file `path`."""
     dotted = name.lstrip(".")
     level = len(name) - len(dotted)
     parts = dotted.split(".") if dotted else []
@@ -177,7 +179,7 @@ def _module_files(name: str, path: Path, root: Path) -> Iterator[Path]:
 
 
 def _folders(head: str, root: Path) -> Iterator[Path]:
-    """Where a top-level module that a file of this root imports is looked for."""
+    """Folders where a top-level module imported by a file of this root is looked for."""
     if head == root.name:
         yield root.parent
     if _is_ours(root):

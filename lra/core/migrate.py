@@ -1,18 +1,19 @@
-"""Records of schema 1, whose cells held hashes of the sources that measured and answered."""
+"""Records of schema 1: their cells held hashes of the measuring and answering sources."""
 
 from __future__ import annotations
 
 from typing import Any
 
 EARLIER = "earlier/"
-"""How features begin whose versions are hashes of sources that nobody can hold against today's."""
+"""Prefix of features with hashes of earlier sources as versions; today's cannot be compared with
+them."""
 
 
 def from_schema_1(old: dict[str, Any]) -> dict[str, Any]:
     """Return a record of schema 1 in plain values as one of schema 2; its id stays.
 
-    Its hashes become versions, so that cells of different sources stay different cells, and none
-    of them is one of today's. Raises `KeyError` or `TypeError` for what is no record.
+    Its hashes become versions: cells of different sources stay different, and none equals a cell of
+    today. Raises `KeyError` or `TypeError` for a value that is no record.
     """
     cell = dict(old["cell"])
     versions = {"measuring": cell.pop("measure_hash"), "declared": cell.pop("declared_hash", "")}

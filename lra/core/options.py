@@ -1,4 +1,4 @@
-"""Options of the command line, declared where a specification declares the field that they set."""
+"""Options of the command line, each declared with the specification's field that it sets."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Seconds = NewType("Seconds", float)
 
 
 class Option(msgspec.Struct, frozen=True):
-    """The option of one field, as metadata of its type; the type says which values it takes."""
+    """The option of one field, as metadata of its type; the type gives its possible values."""
 
     help: str
     flag: str = ""
-    """Empty for the field's name: `--head-width` of `head_width`."""
+    """Name of the flag; empty for that of the field, as `--head-width` of `head_width`."""
     metavar: str | None = None
     names: str = ""
-    """Kind of names, which are completed: mechanism, task, suite or scale."""
+    """Kind of names that the shell completes: mechanism, task, suite or scale."""
     default: str | None = None
-    """As a person would write it, of a field without a default."""
+    """Default as a person would write it, for a field without one."""

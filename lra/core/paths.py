@@ -1,4 +1,4 @@
-"""Names that a person gave as paths: whether something lies there, whatever the name is."""
+"""Paths from the command line: what kind of thing lies there, whatever the name."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.
 
 
 def path_kind(path: str | Path) -> Literal["file", "folder", "other"] | None:
-    """Return what lies at a path; None where nothing does, as nothing can at a name that is too
-    long or has signs that no name has.
+    """Return the kind of thing at a path; None where there is nothing, or the name is impossible:
+    too long, or with characters that no name has.
 
     Raises `OSError` where the system does not let us look.
     """
@@ -32,15 +32,15 @@ def path_kind(path: str | Path) -> Literal["file", "folder", "other"] | None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file, made where there is none; raises `OSError`, also for a pipe that has its name:
-    it would be waited for."""
+    """Write a file, made where there is none. Raises `OSError`, also where the name is a pipe's:
+    writing would wait."""
     if path_kind(path) == "other":
         raise FileExistsError(errno.EEXIST, f"{path.name} is a pipe or a device", str(path))
     path.write_bytes(data)
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Open a file for reading; a pipe that has its name reads as empty, and is not waited for."""
+    """Open a file for reading; a pipe of that name reads as empty, and is not waited for."""
     return open(path, "rb", opener=_without_waiting)
 
 

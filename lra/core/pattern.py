@@ -1,4 +1,4 @@
-"""Places that a mechanism attends to on one input, small enough to stand in a record.
+"""Attention pattern of a mechanism on one input, small enough for a record.
 
 N positions   S matrices of support   H matrices of values
 """
@@ -26,23 +26,23 @@ MOST_SQUARES = 65_536
 record stays below 100 kB, and each square of a picture large enough to be seen."""
 
 DECADES = 6
-"""Span of a logarithmic scale: what is less than its top by more reads as zero."""
+"""Decades of a logarithmic scale: smaller values read as zero."""
 
 _EVEN, _SIGNED, _LOGARITHMIC = 255, 127, 254
 """Levels of one byte above zero. The logarithmic scale spends one more on zero itself."""
 
 
 class Pattern(msgspec.Struct, frozen=True, kw_only=True):
-    """Which positions each of N queries reads, and how much of each. Unknown fields are allowed."""
+    """Which positions each of N queries reads, and how strongly. Unknown fields are allowed."""
 
     length: Positive
-    """N, of queries and of keys."""
+    """N, the number of queries and of keys."""
     supports: Positive
     """S: 1 where the heads share their support."""
     support: bytes
     """Bits of (S, N, N), by rows, deflated."""
     measured: bool = False
-    """The support is where the dependence is not zero, for want of a declared one."""
+    """Whether the support is where the dependence is not zero, for want of a declared one."""
     kind: Literal["weights", "dependence"]
     """weights: of the values, by the mechanism's oracle, head by head. dependence: |d y_i / d x_j|
     of the layer, summed over the features of both; H is 1."""
@@ -57,7 +57,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of (H, N, N), by rows, deflated."""
 
     def __post_init__(self) -> None:
-        """Refuse matrices that do not have the sizes said, so that whoever draws need not ask."""
+        """Refuse matrices of other sizes than declared, so that plots need not check."""
         if max(self.heads, self.supports) * self.length**2 > MOST_SQUARES:
             raise ValueError(f"a pattern of more than {MOST_SQUARES} values")
         _inflated(self.support, -(-self.supports * self.length**2 // 8), "support")
@@ -65,7 +65,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float:
-        """Share of all pairs that are in the support; over all heads where these differ."""
+        """Share of all pairs that are in the support, over all heads where these differ."""
         return float(self.support_SNN().mean())
 
     def support_SNN(self) -> Truths:  # noqa: N802  shapes, as everywhere
@@ -78,7 +78,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
         return np.unpackbits(packed, count=count).astype(bool).reshape(shape)
 
     def values_HNN(self) -> Numbers:  # noqa: N802
-        """Return the values, as precise as a byte is."""
+        """Return the values, to the precision of a byte."""
         import numpy as np
 
         shape = (self.heads, self.length, self.length)
@@ -124,7 +124,7 @@ def pack(
 
 
 def check_size(length: int, heads: int) -> None:
-    """Raise `UsageError` for a picture of nothing, or of more squares than can be told apart."""
+    """Raise `UsageError` for a picture of nothing, or with too many squares to tell apart."""
     if length < 1:
         raise UsageError(f"--length {length} has no position to draw; give 1 or more")
     if heads * length**2 > MOST_SQUARES:
@@ -137,7 +137,7 @@ def check_size(length: int, heads: int) -> None:
 
 
 def _inflated(data: bytes, size: int, what: str) -> bytes:
-    """Undo the compression; raises `ValueError` unless exactly `size` bytes come of it."""
+    """Inflate; raises `ValueError` unless exactly `size` bytes come of it."""
     try:
         plain = zlib.decompressobj().decompress(data, size + 1)
     except zlib.error as error:

@@ -1,4 +1,4 @@
-"""Public packages that `--impl peer:NAME` reaches, one TOML file each; nothing is imported."""
+"""Public packages that `--impl peer:NAME` runs, one TOML file each; nothing is imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lra.core.errors import LraError, unknown_name
 _FOLDER = Path(__file__).resolve().parents[1] / "peers"
 
 PREFIX = "peer:"
-"""The name of a peer begins with it."""
+"""Prefix of a peer's name."""
 
 
 class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -21,34 +21,33 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     package: str
     """The distribution that the `peers` extra installs."""
     reference: str
-    """`package.module:Class`."""
+    """Reference of the class: `package.module:Class`."""
     settings: dict[str, Any] = {}
-    """In place of the adapter's and the constructor's defaults; `$width` and its like stand for
-    what the model decides."""
+    """Settings that replace the adapter's and the constructor's defaults; `$width` and its like
+    stand for values that the model decides."""
     trials: tuple[dict[str, Any], ...] = ()
-    """Settings that the conformance kit tries beside these: small blocks, whose borders short
-    inputs cross."""
+    """Settings that the conformance kit tries besides: small blocks, with borders that short inputs
+    cross."""
     claims: dict[str, Any] = {}
-    """Capabilities that its documentation claims or denies, in place of what its signature
-    offers."""
+    """Capabilities that its documentation claims or denies, in place of those of its signature."""
     note: str = ""
-    """A reader has to know this about the use of it."""
+    """Note for readers about this use of it."""
     counterpart: str = ""
     """Our mechanism of the same idea; empty where there is none."""
     matching: dict[str, str] = {}
     """Settings of our counterpart and of this that are equal where both do the same work; a dot
     leads into a setting that is a table."""
     requires: dict[str, Any] = {}
-    """Settings of our counterpart without which the two do other work, and which this lacks."""
+    """Settings of our counterpart, unknown to the peer, with which both do the same work."""
     multiples: dict[str, int] = {}
-    """Its settings that a length is a multiple of, each so many times: it needs no more padding."""
+    """Factors by setting: a length divisible by the setting's value times its factor needs no
+    padding."""
     more: str = ""
-    """Its work besides, whatever is set: if ours is fast enough beside it, that may be why."""
+    """Work that it does besides, whatever the settings: it may be why ours is fast enough."""
     less: str = ""
-    """Its omissions, whatever is set: where ours is too slow beside it, that may be why."""
+    """Work that it omits, whatever the settings: it may be why ours is too slow."""
     lighter: bool = False
-    """Whether it has less to compute than our counterpart, which is then asked for no less than its
-    time."""
+    """Whether it computes less than our counterpart: ours need then be only as fast."""
 
 
 def names() -> list[str]:

@@ -1,4 +1,4 @@
-"""Names of the figures in the record of a training step's profile, and what follows from them."""
+"""Names of the metrics of a training step's profile, and the training time that they give."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lra.core.protocol import Rows, TrainSpec
 PARTS = ("prepare", "rows", "batch", "forward", "backward", "clip", "update", "after")
 """Parts of a step, in order."""
 OPERATOR = "operator "
-"""The name of an operator's metric begins with it."""
+"""Prefix of the metrics of operators."""
 
 
 def part_metric(part: str) -> str:
@@ -18,7 +18,7 @@ def part_metric(part: str) -> str:
 
 
 def training_seconds(training: TrainSpec, rows: Rows, *, step: float, row: float) -> float:
-    """Return how long a whole training takes, with its validations and its test.
+    """Return the seconds of a whole training, with its validations and its test.
 
     `step` is seconds a training step, `row` seconds an evaluated example.
     """

@@ -1,7 +1,7 @@
 """The protocol of a measurement as frozen values: data, model, training. Every field is hashed.
 
 A scale file (`lra/scales/*.toml`) fills these in; a cell holds them fully resolved, so that a
-record says all that was chosen.
+record states every choice.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ Rules = Literal["fixed", "lra2021"]
 lra2021: the choices of the original code, faults included. The two are never in one table."""
 
 Order = Literal["given", "shuffled"]
-"""shuffled: the tokens of each sequence in an order of no meaning, drawn once for each sequence, in
-all splits: what is left is what they are, not where they stand."""
+"""shuffled: the tokens of each sequence in a random order, drawn once for each sequence, in all
+splits: which tokens there are is left, and not where."""
 
 Track = Literal["matched", "tuned"]
 """matched: the same training around every mechanism. tuned: the learning rate is searched for each
 mechanism and task, and chosen by validation. The two are never in one table."""
 MOST = 2**31
-"""Largest number of a kind that fits any machine."""
+"""Largest count that fits any machine."""
 REPEATS = 10_000
-"""Most seeds or processes of one cell."""
+"""Largest number of seeds or processes of one cell."""
 Positive = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 Repeats = Annotated[int, msgspec.Meta(ge=1, le=REPEATS)]
 Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -40,7 +40,7 @@ class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rows(Frozen, frozen=True, kw_only=True):
-    """How many examples of each split to make, or at most to read."""
+    """Numbers of examples of each split, to make or at most to read."""
 
     train: Positive
     validation: Positive
@@ -52,13 +52,13 @@ class Rows(Frozen, frozen=True, kw_only=True):
 
 
 class DataSpec(Frozen, frozen=True, kw_only=True):
-    """Which data: task, where it comes from, at what length, how many rows."""
+    """Data of a training: task, source, length, number of rows."""
 
     task: str
     source: Literal["generated", "file", "hub"] = "generated"
     hash: str = ""
-    """Hash of the content of real data; empty for generated data, which task, parameters and the
-    version of the generator make."""
+    """Hash of real data's content; empty for generated data, which task, parameters and the
+    generator's version determine."""
     rules: Rules = "fixed"
     length: Positive
     rows: Rows
@@ -79,7 +79,7 @@ class ModelSpec(Frozen, frozen=True, kw_only=True):
     mlp_width: Positive
     dropout: Fraction = 0.0
     attention_dropout: Annotated[float, msgspec.Meta(ge=0.0, lt=1.0)] = 0.0
-    """Below 1: weights that are kept are divided by how many are."""
+    """Dropout of attention weights. Below 1: kept weights are divided by the share that is kept."""
     position: str = "sinusoidal"
     pooling: Literal["cls", "mean", "first", "none"] = "mean"
     """cls: a learned vector prepended to the input. first: the first token's output, which the
@@ -106,7 +106,7 @@ class ModelSpec(Frozen, frozen=True, kw_only=True):
 
 
 class TrainSpec(Frozen, frozen=True, kw_only=True):
-    """How the model is trained."""
+    """Training of the model."""
 
     steps: Positive
     batch: Positive
@@ -116,7 +116,7 @@ class TrainSpec(Frozen, frozen=True, kw_only=True):
     warmup: Count = 0
     """Steps of linear warm-up from 0."""
     flat: Fraction = 0.0
-    """Share of the steps for which the rate stays at its peak before a cosine or linear decay."""
+    """Share of the steps at the peak rate, before a cosine or linear decay."""
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
     epsilon: Above0 = 1e-8
     weight_decay: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
@@ -125,7 +125,7 @@ class TrainSpec(Frozen, frozen=True, kw_only=True):
     evaluate_every: Positive
     """Steps between validations."""
     tested: Literal["best", "last"] = "best"
-    """Which weights are tested, once: the best by validation, or those of the last step."""
+    """Weights that are tested, once: the best by validation, or those of the last step."""
     evaluation_batch: Positive = 256
     micro_batches: Positive = 1
     """Gradient accumulation: pieces that one batch is cut into."""
@@ -136,8 +136,8 @@ class TrainSpec(Frozen, frozen=True, kw_only=True):
     about a third more time, the same numbers."""
     execution: Literal["eager", "compiled", "graphed"] = "eager"
     """compiled: the model by torch.compile, for inputs of any length where there are several; it
-    takes a minute before the first step, and adds up in another order. graphed: on one GPU, the
-    eager step's kernels from a CUDA graph for each shape of batch."""
+    takes a minute before the first step, and sums in another order. graphed: on one GPU, the eager
+    step's kernels from a CUDA graph for each shape of batch."""
     bucketed: bool = True
     """Batches of similar length, cut to their longest row (on a GPU, to the next multiple of 64);
     False pads every row to the length."""
@@ -151,10 +151,10 @@ class Mechanism(Frozen, frozen=True, kw_only=True):
 
 
 class Machine(Frozen, frozen=True, kw_only=True):
-    """The kind of machine a cell is for; no clock, no host name."""
+    """The kind of machine that a cell is for; no clock, no host name."""
 
     processor: str
-    """Processor or GPU model."""
+    """Model of the processor or GPU."""
     cores: Positive
     """Cores this process may use."""
     driver: str | None = None
@@ -162,7 +162,7 @@ class Machine(Frozen, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """A folder name for this class of machine."""
+        """Folder name for this class of machine."""
         parts = [
             self.processor,
             f"{self.cores}c",

@@ -26,13 +26,13 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     steps: tuple[float, ...]
     """Training steps a second."""
     ratios: tuple[float, ...]
-    """Steps a second over the Transformer's, as printed."""
+    """Steps a second relative to the Transformer's, as printed."""
     gigabytes: tuple[float, ...]
     """Peak memory of one device."""
 
 
 class DoubtfulFigure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A published figure that may be a slip."""
+    """A published figure that may be a misprint."""
 
     row: str
     length: int
@@ -47,13 +47,13 @@ class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     protocol: str
     lengths: tuple[int, ...]
     exact: str
-    """The mechanism of ours that stands for its Transformer."""
+    """Our mechanism in the place of its Transformer."""
     rows: dict[str, Row]
-    """By our name of the mechanism."""
+    """Rows by our name of the mechanism."""
     suspects: tuple[DoubtfulFigure, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a row that lacks a figure, and what is said of none."""
+        """Refuse a row that lacks a figure, and a doubt about no figure."""
         for name, row in self.rows.items():
             for figures in (row.steps, row.ratios, row.gigabytes):
                 if len(figures) != len(self.lengths):
@@ -66,32 +66,32 @@ class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
                 raise ValueError(f"there is no length {one.length}")
 
     def suspect(self, row: str, length: int, figure: Figure) -> DoubtfulFigure | None:
-        """Return what is said against a figure, if anything is."""
+        """Return the doubt about a figure, if there is any."""
         asked = (row, length, figure)
         return next((s for s in self.suspects if (s.row, s.length, s.figure) == asked), None)
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A publication's own words on how it trained on a task, by our names; the rest is unknown."""
+    """A publication's stated settings for training on a task, by our names; the rest is unknown."""
 
     data: str = ""
     length: Positive | None = None
     model: dict[str, Setting] = {}
     """Fields of `ModelSpec`."""
     training: dict[str, Setting] = {}
-    """Fields of `TrainSpec`; the rate of `rsqrt` is what is divided by the root of the step. A part
-    that is said to be off is "none"."""
+    """Fields of `TrainSpec`; the rate of `rsqrt` is the factor over the root of the step. A part
+    stated to be off is "none"."""
     selection: str = ""
-    """Which checkpoint was tested."""
+    """Checkpoint that was tested, in words."""
 
     def __post_init__(self) -> None:
-        """Refuse settings that no protocol of ours has."""
+        """Refuse settings that are no fields of our protocol."""
         for own, spec in ((self.model, ModelSpec), (self.training, TrainSpec)):
             if unknown := sorted(own.keys() - set(spec.__struct_fields__)):
                 raise ValueError(f"a {spec.__name__} has no field '{unknown[0]}'")
 
     def within(self, shared: Settings) -> Settings:
-        """Return these settings, with those that all tasks share where these say nothing."""
+        """Return these settings, completed by those shared by all tasks."""
         return Settings(
             data=self.data or shared.data,
             length=self.length or shared.length,
@@ -105,20 +105,21 @@ class Accuracies(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """One model's published accuracies, in percent."""
 
     model: str
-    """Its name there."""
+    """Name of the model in the publication."""
     mechanism: str = ""
-    """Ours that it stands beside; empty where none is the same."""
+    """Our mechanism that it corresponds to; empty where there is none."""
     accuracy: dict[str, Decimal]
-    """By task, with the digits that are printed there."""
+    """Accuracies by task, with the printed digits."""
     average: Percent | None = None
-    """As printed, over the tasks of `accuracy`: checks their transcription, and is not shown."""
+    """Average as printed, over the tasks of `accuracy`: it checks their transcription, and is not
+    shown."""
     failed: tuple[str, ...] = ()
-    """Tasks on which it is said to have learned nothing; in no average."""
+    """Tasks on which it is reported to learn nothing; in no average."""
     differs: str = ""
-    """How its code differs from the mechanism, or with which settings."""
+    """Differences of its code or settings from the mechanism's."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no percent."""
+        """Refuse values that are no percent."""
         for task, printed in self.accuracy.items():
             if not (printed.is_finite() and 0 <= printed <= 100):
                 raise ValueError(f"row '{self.model}': {task} = {printed} is no percent")
@@ -128,28 +129,28 @@ class Quality(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """A published table of accuracies, and the protocol behind it."""
 
     name: str
-    """Short, for a row."""
+    """Short name, for a row."""
     source: str
     seeds: Positive
-    """Whose mean each figure is."""
+    """Number of seeds that each figure is the mean over."""
     note: str = ""
-    """A sentence on its settings, for whoever compares them."""
+    """A sentence on its settings, for readers who compare them."""
     shared: Settings = Settings()
     tasks: dict[str, Settings]
     rows: tuple[Accuracies, ...]
 
     def __post_init__(self) -> None:
-        """Refuse figures of a task that has no settings, not even empty ones."""
+        """Refuse figures of a task without settings, even empty ones."""
         for row in self.rows:
             if unknown := sorted({*row.accuracy, *row.failed} - self.tasks.keys()):
                 raise ValueError(f"row '{row.model}': there is no [tasks.{unknown[0]}]")
 
     def settings(self, task: str) -> Settings:
-        """Return what is stated of a task."""
+        """Return the settings stated for a task."""
         return self.tasks[task].within(self.shared)
 
     def of(self, mechanism: str) -> tuple[Accuracies, ...]:
-        """Return the rows that stand beside a mechanism of ours."""
+        """Return the rows that correspond to a mechanism of ours."""
         return tuple(row for row in self.rows if row.mechanism == mechanism)
 
 
@@ -159,29 +160,29 @@ class Spans(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     source: str
     note: str
     tasks: dict[str, Positive]
-    """In tokens, by task."""
+    """Mean distances in tokens, by task."""
     lengths: dict[str, Positive]
-    """Lengths of the inputs that they were measured on, by task."""
+    """Lengths of the measured inputs, by task."""
 
     def __post_init__(self) -> None:
-        """Refuse a distance on inputs of no length."""
+        """Refuse a distance for a task without a length."""
         if unknown := sorted(self.tasks.keys() ^ self.lengths.keys()):
             raise ValueError(f"there is a distance or a length of '{unknown[0]}', not both")
 
 
 def spans(name: str) -> Spans:
-    """Return published attention distances; raises `LraError` for a file that is none."""
+    """Return published attention distances; raises `LraError` for an invalid file."""
     return _read(_FOLDER / f"{name}.toml", Spans)
 
 
 def efficiency(name: str) -> Efficiency:
-    """Return a published table of speed and memory; raises `LraError` for a file that is none."""
+    """Return a published table of speed and memory; raises `LraError` for an invalid file."""
     return _read(_FOLDER / f"{name}.toml", Efficiency)
 
 
 def qualities() -> tuple[Quality, ...]:
-    """Return all published tables of accuracies, by the names of their files; raises `LraError`
-    for a file that is none."""
+    """Return all published tables of accuracies, by the names of their files; raises `LraError` for
+    an invalid file."""
     return tuple(_read(file, Quality) for file in sorted((_FOLDER / "accuracy").glob("*.toml")))
 
 

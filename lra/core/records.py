@@ -1,4 +1,4 @@
-"""Records: what came of one cell, one JSON file each; tables and plots need nothing else."""
+"""Records: the outcome of a cell, one JSON file each; tables and plots need nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA = 2
 
 Status = Literal["ok", "oom", "timeout", "crash", "diverged", "error", "unsupported", "skipped"]
 FAILED: frozenset[Status] = frozenset({"oom", "timeout", "crash", "diverged", "error"})
-"""Endings that make a run exit with 4; unsupported and skipped do not."""
+"""Outcomes that make a run exit with 4; unsupported and skipped do not."""
 
 _Natural = Annotated[int, msgspec.Meta(ge=0)]
 _NotNegative = Annotated[float, msgspec.Meta(ge=0.0)]
@@ -25,15 +25,15 @@ _NotNegative = Annotated[float, msgspec.Meta(ge=0.0)]
 
 class _Value(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Part of a record. Unknown fields are allowed, so that records of a later version of the same
-    schema still load. Nothing in a record leads back to it, so that the collector need not look: it
-    would walk all records again and again while a store is read."""
+    schema still load. Records have no reference cycles, so the garbage collector need not track
+    them: it would walk them again and again while a store is read."""
 
 
 class Metric(_Value, frozen=True, kw_only=True):
     """One measured quantity: seconds, bytes, joules, or a share of 1."""
 
     value: float | None
-    """The figure to quote: the median where there are samples; None where it was not measured."""
+    """Figure to quote: the median where there are samples; None where it was not measured."""
     unit: Literal["s", "B", "J", "W", "share", "nat", "bit", "count", "1/s", "B/s", "ratio"]
     better: Literal["lower", "higher", "neither"] = "lower"
     why_null: str | None = None
@@ -45,7 +45,7 @@ class Metric(_Value, frozen=True, kw_only=True):
 
     @classmethod
     def share(cls, value: float) -> Metric:
-        """Return a share of 1, the more the better."""
+        """Return a share of 1; more is better."""
         return cls(value=value, unit="share", better="higher")
 
 
@@ -54,7 +54,7 @@ class CurvePoint(_Value, frozen=True, kw_only=True):
 
     step: _Natural
     seconds: _NotNegative
-    """Spent on training so far, validation left out."""
+    """Training time so far, validation left out."""
     train_loss: float
     """Mean over the steps since the last point, in nat."""
     validation_loss: float
@@ -63,7 +63,7 @@ class CurvePoint(_Value, frozen=True, kw_only=True):
 
 
 class Failure(_Value, frozen=True, kw_only=True):
-    """Why a cell is not ok."""
+    """Reason why a cell is not ok."""
 
     type: str
     """Exception class, signal name, or the reason in a word."""
@@ -75,7 +75,7 @@ class Failure(_Value, frozen=True, kw_only=True):
 
 
 class Provenance(_Value, frozen=True, kw_only=True):
-    """Which code and machine answered."""
+    """Code and machine of a record."""
 
     git_commit: str | None = None
     git_dirty: bool | None = None
@@ -84,11 +84,11 @@ class Provenance(_Value, frozen=True, kw_only=True):
     host: dict[str, Any] = {}
     """Processor, cores allowed, memory, GPU, driver. Never a host name, path or user."""
     was: dict[str, str] = {}
-    """Former identity of a record of an earlier schema: its id, and the hashes in its cell."""
+    """Former identity of a record from an earlier schema: its id, and the hashes in its cell."""
 
 
 class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
-    """A finished cell."""
+    """Outcome of a finished cell."""
 
     schema: int = SCHEMA
     id: str
@@ -96,7 +96,7 @@ class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
     cell: Cell
     status: Status
     started_at: str
-    """UTC, ISO 8601, to the second."""
+    """Start in UTC, ISO 8601, to the second."""
     seconds: _NotNegative
     """Wall time of the cell, process start included."""
     metrics: dict[str, Metric] = {}
@@ -105,16 +105,16 @@ class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
     """Trainable parameters of the model or layer."""
     best_step: _Natural | None = None
     rows: Rows | None = None
-    """Examples of each split that there really were; the cell has what was asked for at most."""
+    """Examples that each split really had, at most as many as the cell asks for."""
     findings: tuple[Finding, ...] = ()
-    """By a conformance check, law by law."""
+    """Findings of a conformance check, one for each law."""
     pattern: Pattern | None = None
-    """Only a picture has one."""
+    """Pattern of a picture; None for other cells."""
     attended: TrainedAttention | None = None
-    """Only a training of which it was measured has it."""
+    """Attention of a trained model; None where it was not measured."""
     failure: Failure | None = None
     method: dict[str, Any] = {}
-    """How it was measured: timer, warm-up, repetitions, timed region, threads."""
+    """Method of measurement: timer, warm-up, repetitions, timed region, threads."""
     provenance: Provenance = Provenance()
 
 

@@ -33,15 +33,15 @@ from lra.core.validation import toml_path, unknown_key, why_invalid
 
 _FOLDER = Path(__file__).resolve().parents[1]
 _DEEPEST = 20
-"""Tables within tables: more than any scale or suite has."""
+"""Bound of the depth of nested tables: more than any scale or suite has."""
 _LARGEST = 10**100
-"""Whole numbers that Python prints, so that an error can name them."""
+"""Bound of whole numbers: prints those below, so that an error can name them."""
 _Value = TypeVar("_Value", bound=msgspec.Struct)
 _Item = TypeVar("_Item")
 _Block = TypeVar("_Block", "QualityBlock", "EfficiencyBlock", "ErrorBlock")
 
 Axis = Annotated[tuple[_Item, ...], msgspec.Meta(min_length=1)]
-"""Values that cells differ in: one at least."""
+"""Values of an axis that cells differ in: at least one."""
 
 
 class TaskScale(Frozen, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class TaskScale(Frozen, frozen=True, kw_only=True):
     length: Positive
     rows: Rows
     parameters: dict[str, Any] = {}
-    """For the task's generator; what is left out takes the task's default."""
+    """Parameters of the task's generator; others take the task's default."""
     model: dict[str, Any] = {}
     """Overrides of the scale's [model]."""
     training: dict[str, Any] = {}
@@ -68,18 +68,19 @@ class Scale(Frozen, frozen=True, kw_only=True):
     model: dict[str, Any] = {}
     training: dict[str, Any] = {}
     rates: tuple[Above0, ...] = ()
-    """Learning rates that the tuned track tries, as multiples of the task's own."""
+    """Learning rates of the tuned track, as multiples of the task's own."""
     mechanisms: dict[str, dict[str, Any]] = {}
     """Hyper-parameters that fit the scale's lengths, where a paper's default does not: a window of
     512 in a sequence of 64 is no window."""
     lra2021: dict[str, dict[str, Any]] = {}
-    """Hyper-parameters under lra2021 rules: a mechanism as the original's code had it."""
+    """Hyper-parameters under lra2021 rules: each mechanism as in the original's code."""
     tasks: dict[str, TaskScale]
     default: TaskScale | None = None
-    """For a task that is not named, such as somebody's own; None refuses it."""
+    """Settings of a task that is not named, such as somebody's own; None refuses it."""
 
     def task(self, name: str) -> TaskScale:
-        """Return the settings of a task; refuses one that the scale does not cover."""
+        """Return the settings of a task; raises an error for a task that the scale does not
+        cover."""
         found = self.tasks.get(name, self.default)
         if found is None:
             raise UsageError(
@@ -102,7 +103,7 @@ class Scale(Frozen, frozen=True, kw_only=True):
         return convert({**self.model, **self.task(task).model}, ModelSpec, where)
 
     def train_spec(self, task: str) -> TrainSpec:
-        """Return how a task is trained, overrides applied."""
+        """Return the training of a task, overrides applied."""
         where = f"scale '{self.name}', training of task '{task}'"
         return convert({**self.training, **self.task(task).training}, TrainSpec, where)
 
@@ -117,45 +118,45 @@ class QualityBlock(Frozen, frozen=True, kw_only=True):
     """CPU threads of each worker; as many workers run side by side as the cores allow."""
     order: Order = "given"
     only: tuple[str, ...] = ()
-    """Mechanisms of those asked for that the block is for; () is all."""
+    """Mechanisms that the block is limited to; () is all."""
 
 
 class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     """Measure time and memory: every combination of the axes is a cell."""
 
     scale: str
-    """Names the protocol in the record, and says what a model is; a layer's sizes stand in this
-    block."""
+    """Scale that names the protocol in the record and defines the model; a layer's sizes stand in
+    this block."""
     device: Device | None = None
     """The only device that the block is for; None is any."""
     lengths: Axis[Positive]
     modes: Axis[Mode]
     levels: Axis[Level] = ("layer",)
     directions: Axis[Direction] | None = None
-    """None is bidirectional, but for decoding, which is causal."""
+    """Directions; None is bidirectional, but causal for decoding."""
     batches: Axis[Positive] = (1,)
     tokens: Positive | None = None
-    """In place of the batches: each call has as many examples as make up so many positions."""
+    """Positions in each call, made up of as many examples as that takes; replaces the batches."""
     heads: Axis[Positive]
     head_widths: Axis[Positive]
     dtypes: Axis[Dtype] = ("float32",)
     executions: Axis[Execution] = ("eager",)
-    """Decoding is eager, whatever is asked for."""
+    """Ways of execution; decoding is eager, whatever is asked for."""
     task: str = "text"
-    """Whose model is timed at level `model`, with the sizes that the scale gives it."""
+    """Task whose model is timed at level `model`, with the sizes that the scale gives it."""
     only: tuple[str, ...] = ()
-    """Mechanisms of those asked for that the block is for; () is all."""
+    """Mechanisms that the block is limited to; () is all."""
     beside: tuple[str, ...] = (NO_MIXING, EXACT)
-    """Mechanisms measured in the same run: the floor, and the one to beat."""
+    """Reference mechanisms measured in the same run: the floor, and exact attention."""
     ceilings: bool = False
-    """Whether to measure what the machine can do at best, too."""
+    """Whether to measure the machine's best rates, too."""
     replicates: Repeats = 1
-    """Processes for each cell, one round over all cells after the other."""
+    """Processes for each cell, one round over all cells after another."""
     seconds: Above0 = 1.0
     """Time budget of each timing pass."""
     one_process: bool = False
-    """Whether a process measures all cells of a mechanism and replicate, one after the other, until
-    one fails: for a GPU, where a new process takes longer than most cells."""
+    """Whether one process measures all cells of a mechanism and replicate, in turn, until one
+    fails: for a GPU, where a new process takes longer than most cells."""
 
 
 class Pair(Frozen, frozen=True, kw_only=True):
@@ -163,19 +164,19 @@ class Pair(Frozen, frozen=True, kw_only=True):
 
     ours: str
     theirs: str
-    """`peer:NAME`, whose counterpart is ours."""
+    """Peer, as `peer:NAME`, whose counterpart is ours."""
     settings: dict[str, Any] = {}
-    """For ours, in place of its defaults."""
+    """Settings of ours that replace its defaults."""
     their_settings: dict[str, Any] = {}
-    """For theirs, in place of those of its file in `lra/peers`."""
+    """Settings of theirs that replace those of its file in `lra/peers`."""
 
 
 class ErrorBlock(Frozen, frozen=True, kw_only=True):
     """Measure errors against softmax attention: every combination of the axes is a cell, for each
-    budget of each mechanism that claims to come near it."""
+    budget of each mechanism that approximates it."""
 
     scale: str
-    """Names the protocol in the record; sizes stand in this block."""
+    """Scale that names the protocol in the record; sizes stand in this block."""
     lengths: Axis[Positive]
     directions: Axis[Direction] = ("bidirectional",)
     batches: Axis[Positive] = (1,)
@@ -185,9 +186,9 @@ class ErrorBlock(Frozen, frozen=True, kw_only=True):
     """Factors by which N(0, 1) queries and keys are multiplied."""
     dtypes: Axis[Dtype] = ("float32",)
     seeds: Repeats = 1
-    """For inputs and draws; a figure of the report is a mean over them."""
+    """Seeds of inputs and draws; a figure of the report is a mean over them."""
     budgets: dict[str, Axis[dict[str, Any]]] = {}
-    """Settings by mechanism, each a budget; one that is not named has its defaults alone."""
+    """Settings by mechanism, each a budget; a mechanism without any has its defaults alone."""
     threads: Positive = 1
     """CPU threads of each worker; as many workers run side by side as the cores allow."""
 
@@ -200,11 +201,11 @@ class Suite(Frozen, frozen=True, kw_only=True):
     quality: tuple[QualityBlock, ...] = ()
     efficiency: tuple[EfficiencyBlock, ...] = ()
     pairs: tuple[Pair, ...] = ()
-    """If there are any, what the efficiency blocks measure beside floor and exact attention: those
-    pairs of which one is asked for."""
+    """Pairs that the efficiency blocks measure beside floor and exact attention: those with a
+    mechanism that is asked for; () measures mechanisms alone."""
     together: bool = False
-    """Whether timings are read against each other by round: where one of a round is due, so are
-    those that ran too long ago to stand beside it."""
+    """Whether timings are compared within their round: where one of a round is due, so are those
+    that ran too long ago to be compared with it."""
     error: tuple[ErrorBlock, ...] = ()
 
 
@@ -237,7 +238,8 @@ def _resolve_scale_path(folder: Path, block: _Block) -> _Block:
 
 
 def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:
-    """Turn parsed TOML into a value; an unknown key or a wrong type is one line with its place."""
+    """Turn parsed TOML into a value; the error for an unknown key or a wrong type is one line with
+    its place."""
     _refuse_beyond_json(data, where)
     try:
         return msgspec.convert(data, kind)
@@ -248,8 +250,8 @@ def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:
 
 
 def _refuse_beyond_json(value: Any, where: str, *steps: str | int) -> None:
-    """TOML has nan, inf, whole numbers of any size and tables of any depth; JSON, which records are
-    made of, has not."""
+    """Refuse nan, inf, whole numbers of any size and tables of any depth: TOML has them, the JSON
+    of records has not."""
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"{where}: {toml_path(steps)} = {value} must be finite; fix the value")
     if isinstance(value, int) and abs(value) > _LARGEST:
@@ -275,7 +277,7 @@ def _load(reference: str, noun: str, kind: type[_Value]) -> _Value:
 
 
 def _not_found(reference: str, noun: str) -> UsageError:
-    """Why there is no such scale or suite, and what to do."""
+    """Words for why there is no such scale or suite, and the remedy."""
     given = Path(reference)
     if path_kind(given) == "folder":
         return UsageError(f"{noun} '{reference}' is a folder; name a TOML file in it")
@@ -291,9 +293,9 @@ def _not_found(reference: str, noun: str) -> UsageError:
 
 
 def read_toml(content: bytes, where: str) -> dict[str, Any]:
-    """Return what a TOML file says.
+    """Return the content of a TOML file.
 
-    Raises `UsageError`, beginning with `where`, for what is no such file.
+    Raises `UsageError`, beginning with `where`, for invalid TOML.
     """
     try:
         return tomllib.loads(content.decode())
@@ -301,5 +303,5 @@ def read_toml(content: bytes, where: str) -> dict[str, Any]:
         line = content.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{where} is not UTF-8 (at line {line}); save it as UTF-8") from error
     except (ValueError, RecursionError) as error:
-        # Lists in lists without end, or thousands of digits, are no error of TOML's own.
+        # For lists nested without end, or thousands of digits, TOML has no error of its own.
         raise UsageError(f"{where} is not valid TOML: {error}; mend it there") from error

@@ -1,4 +1,4 @@
-"""Where in somebody's code an exception came up, by the file's bare name."""
+"""Place in somebody's code where an exception came up, by the file's bare name."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ def place_of(error: BaseException, module: str = "") -> str:
 
 
 def _source_folders(module: str) -> list[Path]:
-    """The folder of a file, the folders of a package, or the one file of a module, as all that is
-    ours is."""
+    """Folder of a file, folders of a package, or the single file of a module of ours."""
     if module.endswith(".py"):
         return [Path(module).parent]
     top = module.partition(".")[0]
@@ -43,7 +42,7 @@ def _source_folders(module: str) -> list[Path]:
 
 
 def _is_inside(file: Path, home: Path) -> bool:
-    """Whether a file is at home there; an environment in somebody's folder is not, nor are we."""
+    """Whether a file belongs to `home`; files of an environment inside it, and ours, do not."""
     if file != home and any(file.is_relative_to(room) for room in _OURS):
         return False
     return file.is_relative_to(home) and "site-packages" not in file.relative_to(home).parts

@@ -1,5 +1,5 @@
-"""Places that a trained model attends to, small enough to stand in a record: how far its heads
-look, and which pixels its answers came from.
+"""Attention of a trained model, small enough for a record: how far its heads look, and which pixels
+its answers came from.
 
 L layers   H heads   Y, X rows and columns of a picture
 """
@@ -21,11 +21,11 @@ _LEVELS = 255
 
 
 class Rollout(msgspec.Struct, frozen=True, kw_only=True):
-    """One picture, and how much of the answer attention takes from each of its pixels. Unknown
-    fields are allowed."""
+    """One picture, and the share of the answer that attention takes from each pixel. Unknown fields
+    are allowed."""
 
     side: Positive
-    """The picture's, in pixels."""
+    """Side of the picture, in pixels."""
     label: int
     answer: int
     pixels: bytes
@@ -33,10 +33,10 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     top: float
     """The largest share."""
     shares: bytes
-    """By (Y, X), as bytes of which 255 is the top, deflated."""
+    """Shares by (Y, X), as bytes of which 255 is the top, deflated."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no picture of that size, so that whoever draws need not ask."""
+        """Refuse data that is no picture of that size, so that plots need not check."""
         for name in ("pixels", "shares"):
             if len(_inflated(getattr(self, name), self.side**2)) != self.side**2:
                 raise ValueError(f"{name} of a rollout should be {self.side**2} bytes")
@@ -46,7 +46,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
         return self._square(self.pixels)
 
     def shares_YX(self) -> npt.NDArray[np.float64]:  # noqa: N802
-        """Return the shares, as precise as a byte is."""
+        """Return the shares, to the precision of a byte."""
         shares_YX: npt.NDArray[np.float64] = self.top * self._square(self.shares) / _LEVELS
         return shares_YX
 
@@ -58,8 +58,8 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrainedAttention(msgspec.Struct, frozen=True, kw_only=True):
-    """One trained model's, over some examples of the validation split. Unknown fields are
-    allowed."""
+    """Attention of one trained model, over some examples of the validation split. Unknown fields
+    are allowed."""
 
     examples: Positive
     distances: tuple[tuple[float, ...], ...]
@@ -90,7 +90,7 @@ def pack_rollout(pixels_YX: Any, shares_YX: Any, *, label: int, answer: int) -> 
 
 
 def _inflated(data: bytes, size: int) -> bytes:
-    """Undo the compression, as far as one byte more than there should be."""
+    """Inflate, up to one byte more than expected."""
     try:
         return zlib.decompressobj().decompress(data, size + 1)
     except zlib.error as error:

@@ -1,4 +1,4 @@
-"""Reasons why plain data does not fit a type, in our own words where one value or key is wrong."""
+"""Reasons why plain data does not fit a type, in our own words for a single wrong value or key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEY = re.compile(
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 """A key that TOML takes without quotes."""
 _LONGEST = 40
-"""Letters of a list or a table that is shown, rather than called by its kind."""
+"""Longest list or table that is shown; longer ones are called by their kind."""
 _KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -61,7 +61,7 @@ def why_invalid(error: msgspec.ValidationError, data: Any, kind: type) -> str:
 
 
 def unknown_key(error: msgspec.ValidationError, data: Any, kind: type) -> str | None:
-    """Return which key `msgspec.convert(data, kind)` refused or missed; None of other errors.
+    """Return which key `msgspec.convert(data, kind)` refused or missed; None for other errors.
 
     `there is no key 'lenghts' in efficiency[0]; did you mean 'lengths'?`
     """
@@ -87,7 +87,7 @@ def unknown_key(error: msgspec.ValidationError, data: Any, kind: type) -> str | 
 def _found(
     place: str, text: str, data: Any, kind: type
 ) -> tuple[list[str | int], Any, list[inspect.Type]]:
-    """The steps to the place of an error, the value there, and the types that it may have."""
+    """Steps to the place of an error, the value there, and the types that it may have."""
     types, value, steps = [inspect.type_info(kind)], data, _steps(place, text, data, kind)
     for step in steps:
         types = [inner for one in types for inner in _part_types(one, step)]
@@ -101,8 +101,8 @@ def _alternatives(types: Iterable[inspect.Type]) -> Iterator[inspect.Type]:
 
 
 def _steps(place: str, text: str, data: Any, kind: type) -> list[str | int]:
-    """The keys and indices of a place. An error gives those of a table of any keys as `[...]`:
-    such a key is the first by which alone the table is refused alike."""
+    """Keys and indices of a place. An error gives a key of a table of any keys as `[...]`: it is
+    the first key that is refused alike when alone in its table."""
     steps: list[str | int] = []
     for step in re.findall(r"[^.\[\]`]+|\.\.\.", place):
         if step != "...":
@@ -126,7 +126,7 @@ def _value_at(data: Any, steps: Iterable[str | int]) -> Any:
 
 
 def _replace_at(data: Any, steps: Sequence[str | int], value: Any) -> Any:
-    """A copy of plain data that has another value at a place."""
+    """A copy of plain data with another value at a place."""
     if not steps:
         return value
     copy: Any = dict(data) if isinstance(data, dict) else list(data)
@@ -152,7 +152,7 @@ def toml_path(steps: Iterable[str | int]) -> str:
 
 
 def _as_json(value: Any) -> str:
-    """A value as a file has it."""
+    """A value as written in a file."""
     if isinstance(value, bool):
         return str(value).lower()
     return value.isoformat() if isinstance(value, date | time) else repr(value)

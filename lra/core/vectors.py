@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def read_vectors(path: Path) -> npt.NDArray[np.float64]:
     """Return the (N, D) array of a .npy file in float64.
 
-    Raises `UsageError` where there is no file, `DataError` for one that holds anything else.
+    Raises `UsageError` where there is no file, `DataError` for a file of anything else.
     """
     import numpy as np
 

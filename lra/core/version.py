@@ -1,3 +1,3 @@
-"""The version of the arena, which records and the package carry."""
+"""The version of the arena, for records and the package."""
 
 __version__ = "0.1.0"

@@ -1,9 +1,9 @@
 """Versions of the features that figures depend on: the part of a cell that stands for our code.
 
-A feature is one behaviour that some cells use and others do not, as dropout in training. Its
-version is 1 until its behaviour changes: a bump is an entry of `lra/versions.json` with a reason.
-`lra identity check` proves that code still behaves as its versions say. A feature without a
-declared version, such as other people's code, stands in a cell by the hash of its sources.
+A feature is a behaviour that only some cells use, such as dropout in training. Its version is 1
+until its behaviour changes: a bump is an entry of `lra/versions.json` with a reason. `lra identity
+check` proves that code still behaves as its versions say. A feature without a declared version,
+such as other people's code, has the hash of its sources in its place.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from lra.core.protocol import Frozen, ModelSpec, Rules, TrainSpec
 JOURNAL = Path(__file__).resolve().parents[1] / "versions.json"
 
 EDITS = "edits"
-"""Feature of code with edits that no check has looked at; all other code goes without."""
+"""Feature of code with edits that no check has looked at; all other code is without it."""
 Versions = dict[str, int | str]
-"""By feature: its declared version, or the hash of sources that have none."""
+"""Declared version, or hash of sources without one, by feature."""
 
 
 class Bump(Frozen, frozen=True, kw_only=True):
-    """A change of behaviour, and why it was made."""
+    """A change of behaviour, and its reason."""
 
     feature: str
     version: int
-    """From now on."""
+    """Version from this bump on."""
     date: str
     cases: tuple[str, ...]
-    """Cases of the probe whose figures moved; () where a person knew of it otherwise."""
+    """Cases of the probe whose figures moved; () where a person knew of the change otherwise."""
     reason: str
 
 

@@ -1,1 +1,1 @@
-"""Running cells: what is asked of a worker, the processes that answer, and their machine."""
+"""Execution of cells: jobs, the worker processes that run them, and their machine."""

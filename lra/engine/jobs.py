@@ -1,4 +1,4 @@
-"""Jobs and messages between a run and its workers: a job goes in, one outcome comes out."""
+"""Jobs and messages between a run and its workers: one job in, one outcome out."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from lra.core.records import CurvePoint, Failure, Metric, Status
 from lra.core.trained_attention import TrainedAttention
 
 LOST = 3
-"""Exit code of one of several processes of a training that lost another: what that one died of is
-the reason."""
+"""Exit code of a process of a training that lost another one: the death of that one is the
+reason."""
 
 
 class Job(Frozen, frozen=True, kw_only=True):
-    """A cell, and where its worker finds what the cell only names. Never part of a record."""
+    """A cell, with the places of the things that it only names. Never part of a record."""
 
     cell: Cell
     mechanism: str = ""
@@ -46,11 +46,11 @@ class Job(Frozen, frozen=True, kw_only=True):
     checkpoint: str = ""
     """File that a training cell saves to and continues from; the pool fills it in."""
     series: str = ""
-    """Jobs that may run one after the other in one process; empty for a process of its own."""
+    """Name of jobs that may share a process, one after another; empty for a process of its own."""
     devices: int = 1
     """GPUs, or processes on a CPU, that share a training."""
     patience: float = 600.0
-    """Seconds that one of these waits for the others before it takes one of them for dead."""
+    """Seconds that one of these processes waits for the others before it takes one for dead."""
     apart: tuple[str, ...] = ()
     """Words that set its cell apart from others of the plan."""
 
@@ -84,7 +84,7 @@ class Job(Frozen, frozen=True, kw_only=True):
 
     @property
     def alone(self) -> bool:
-        """Whether nothing else of ours may run beside it."""
+        """Whether no other cell of ours may run beside it."""
         return isinstance(self.cell, EfficiencyCell | ProfileCell | CeilingCell)
 
 
@@ -120,7 +120,8 @@ class Stopped(Frozen, frozen=True, tag="stopped"):
 
 
 class Outcome(Frozen, frozen=True, tag="outcome", kw_only=True):
-    """The end of a cell as its worker saw it; the pool adds time, provenance and error tail."""
+    """Outcome of a cell by its worker; the pool adds time, provenance and the end of the error
+    output."""
 
     status: Status
     metrics: dict[str, Metric] = msgspec.field(default_factory=dict)
@@ -136,7 +137,7 @@ class Outcome(Frozen, frozen=True, tag="outcome", kw_only=True):
 
 
 def stays_after(outcome: Outcome, job: Job) -> bool:
-    """Return whether a worker waits for another job: it does in a series, until one fails."""
+    """Return whether a worker waits for another job: in a series it does, until one fails."""
     return bool(job.series) and outcome.status in ("ok", "unsupported")
 
 

@@ -1,1 +1,1 @@
-"""Identity: whether our code still behaves as the versions in records say."""
+"""Identity: whether our code still behaves as the versions in records claim."""

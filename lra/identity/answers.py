@@ -1,4 +1,4 @@
-"""Answers of the probe: a line for each case."""
+"""Outcomes of the probe's cases, a line each."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ class CaseOutcome(Frozen, frozen=True, kw_only=True):
 
     case: str
     about: str
-    """The feature to bump where the case moves by itself."""
+    """Feature to bump where the case moves by itself."""
     uses: tuple[str, ...]
-    """Features that move it too."""
+    """Other features that move the case."""
     versions: Versions
-    """Versions of all of them."""
+    """Versions of all these features."""
     bits: str
     """Digest of all figures, to the last bit."""
     entered: tuple[str, ...]
-    """Functions that it called, as `lra.identity.sources` names them."""
+    """Functions that it entered, by their names in `lra.identity.sources`."""
     failure: str = ""
-    """The exception that it raised, if any."""
+    """Exception that it raised, if any."""

@@ -1,4 +1,5 @@
-"""The audit: records measured once more, to the last bit, which bounds what no case sees."""
+"""The audit: records measured once more, to the last bit, which bounds the changes that no case
+sees."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ from lra.engine.process.pool import Pool
 from lra.store import Store
 
 LONGEST = 600.0
-"""Seconds that a record may have taken to be measured once more."""
+"""Longest time in seconds of a record that is measured again."""
 TOOLS = ("python", "torch", "numpy", "numba")
-"""Libraries, besides the class of machine, that bits depend on."""
+"""Libraries that bits depend on, besides the class of machine."""
 COUNTED = ("operations", "declared_operations", "peak_tensor_bytes", "state_bytes")
 """Metrics of a timing that have no noise."""
 
@@ -32,13 +33,14 @@ class Comparison(Frozen, frozen=True):
 
     record: str
     cell: str
-    """In words."""
+    """Name of the cell in words."""
     differs: tuple[str, ...]
-    """Figures that are not what they were."""
+    """Names of figures that differ from the record's."""
 
 
 def draw_records(records: Iterable[Record], number: int, seed: int) -> list[Record]:
-    """Return so many records that can be held against today's code here, of each kind in turn.
+    """Return `number` records that can be measured again here by today's code, of each kind in
+    turn.
 
     Raises `LraError` where there is none.
     """
@@ -59,7 +61,7 @@ def draw_records(records: Iterable[Record], number: int, seed: int) -> list[Reco
 
 
 def audit(records: Sequence[Record]) -> Iterator[Comparison]:
-    """Measure records again, and yield which of their figures differ."""
+    """Measure records again, and yield the figures of each that differ."""
     with TemporaryDirectory(prefix="lra-audit-") as folder, ForkServer() as server:
         store = Store(Path(folder))
         then = {record.id: record for record in records}
@@ -93,7 +95,7 @@ def _job(record: Record) -> Job:
 
 
 def _figures(record: Record) -> Iterator[tuple[str, object]]:
-    """The figures that have no noise."""
+    """Figures of a record without noise."""
     yield "status", record.status
     yield "parameters", record.parameters
     if isinstance(record.cell, EfficiencyCell):

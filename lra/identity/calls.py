@@ -21,17 +21,17 @@ from lra.core.errors import LraError
 
 WIDTH, HEADS, LONGEST = 16, 2, 2048
 SHORT, LONG = (1, 7, 64), 1500
-"""Lengths besides those at the borders of a mechanism; the long one for its defaults alone."""
+"""Lengths besides those at the borders of a mechanism; the long one only for its defaults."""
 TRACED = 700
 SMALL = {"TILE": 2**8, "TILE_COST": 0, "DENSE_ADVANTAGE": 0, "CHUNK": 4, "LONG": 0}
-"""Constants of mechanisms that decide from which size on a computation takes another course, and
-what they are where a short input is to take the course of a long one."""
+"""Thresholds in mechanisms from which on a computation takes another path, with values at which a
+short input takes the path of a long one."""
 LOOKED_AT = 24
-"""Positions that an oracle is asked for."""
+"""Number of positions that an oracle is asked for."""
 
 
 def numbers(name: str) -> Iterator[object]:
-    """Yield outputs and gradients: at all courses of the computation, with padding, to another
+    """Yield outputs and gradients: on all paths of the computation, with padding, to another
     sequence, with positions, in training with dropout, in bfloat16, after redraws and a load."""
     for config in _configs(name):
         layer = _layer(name, config)
@@ -57,7 +57,7 @@ def numbers(name: str) -> Iterator[object]:
 
 
 def oracle(name: str) -> Iterator[object]:
-    """Yield what the oracle answers, and its weights: what a trained model is said to attend to."""
+    """Yield the oracle's outputs and weights, from which trained attention is computed."""
     for config in _configs(name):
         layer = _layer(name, config)
         for causal in _directions(layer):
@@ -71,14 +71,15 @@ def oracle(name: str) -> Iterator[object]:
 
 
 def decoding(name: str) -> Iterator[object]:
-    """Yield outputs and states, taken in at once, in pieces and position by position."""
+    """Yield outputs and states of decoding: taken in at once, in pieces and position by
+    position."""
     for config in _configs(name):
         for pieces in ((40, 1, 1, 38), (1,) * 20, (70, 3, 7)):
             yield from _decoded(name, config, pieces)
 
 
 def padded_decoding(name: str) -> Iterator[object]:
-    """Yield the same of two rows in pieces, of which the second ends within a piece."""
+    """Yield the same of two rows in pieces, where the second row ends within a piece."""
     real_BN = torch.arange(80) < torch.tensor([[80], [50]])
     for config in _configs(name):
         yield from _decoded(name, config, (40, 30, 10), real_BN)
@@ -110,7 +111,7 @@ def trace(name: str) -> Iterator[object]:
 
 
 def portable(name: str) -> Iterator[object]:
-    """Yield operators, outputs and gradients of the course that compilers take, and mostly GPUs."""
+    """Yield operators, outputs and gradients of the path that compilers and mostly GPUs take."""
     with mock.patch.object(torch.compiler, "is_compiling", lambda: True):
         for config in _configs(name):
             layer = _layer(name, config)
@@ -127,7 +128,7 @@ def portable(name: str) -> Iterator[object]:
 
 
 def has_attention_weights(name: str) -> bool:
-    """Return whether records of trainings say what a mechanism attends to."""
+    """Return whether records of trainings have a mechanism's trained attention."""
     return _class(name).card.weights == "convex"
 
 
@@ -142,7 +143,7 @@ def pads(name: str) -> bool:
 
 
 class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes each operator with what its tensors are like, while it is `recording`."""
+    """Records each operator, with shapes and types of its tensors, while it is `recording`."""
 
     def __init__(self, *, recording: bool = True) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -160,7 +161,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def _on_long_path() -> Iterator[None]:
-    """Have short inputs take the course of long ones."""
+    """Make short inputs take the path of long ones."""
     with ExitStack() as stack:
         for module in [m for name, m in sys.modules.items() if name.startswith("attention_impls.")]:
             for constant in SMALL.keys() & vars(module).keys():
@@ -208,7 +209,8 @@ def _call(
     backward: bool = True,
     position: Position | None = None,
 ) -> list[Tensor]:
-    """Return output and gradients, the second row's last third padded where that is claimed."""
+    """Return output and gradients, with the second row's last third padded where padding is
+    claimed."""
     torch.manual_seed(n)
     x_BND = _input(n).requires_grad_(backward)
     mask_BN = None

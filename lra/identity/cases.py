@@ -1,6 +1,6 @@
 """Cases of the probe: small cells and calls, each about one feature whose behaviour it shows.
 
-A case is as small as shows its feature: ten steps on 48 ragged rows, a width of 16. Together they
+A case is as small as its feature allows: ten steps on 48 ragged rows, a width of 16. Together they
 enter nearly every function that figures come from.
 """
 
@@ -31,13 +31,14 @@ Yields = Callable[[], Iterator[object]]
 
 
 class Case(NamedTuple):
-    """One small run, and the features that it tells of."""
+    """One small run, and the features that it shows."""
 
     name: str
     about: str
-    """The feature whose version is to be bumped where the case moves by itself."""
+    """Feature to bump where the case moves by itself."""
     uses: tuple[str, ...]
-    """Others that move it: where one of these is bumped, `about` need not be. Never in a circle."""
+    """Other features that move it: where one of these is bumped, `about` need not be. Never in a
+    circle."""
     run: Yields
 
 
@@ -67,7 +68,7 @@ TRAININGS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "unbucketed": {"training": {"bucketed": False}},
 }
-"""By feature of `train`, what its case has that the plain one has not."""
+"""Changes of the plain training in the case of each feature of `train`."""
 MORE: dict[str, dict[str, dict[str, Any]]] = {
     "train/pairs, two features": {"data": {"task": "Pairs"}, "model": {"pair_features": "two"}},
     "train, no clipping": {"training": {"clip": None, "weight_decay": 0.0}},
@@ -76,7 +77,7 @@ MORE: dict[str, dict[str, dict[str, Any]]] = {
     "train/lra2021, cls": {"data": {"rules": "lra2021"}, "model": {"pooling": "cls"}},
     "data/shuffled": {"data": {"order": "shuffled"}},
 }
-"""More cases, about the feature that their names begin with."""
+"""More cases; each is about the feature that its name begins with."""
 TIMINGS: dict[str, dict[str, Any]] = {
     "": {},
     "attention": {"level": "attention"},
@@ -85,7 +86,7 @@ TIMINGS: dict[str, dict[str, Any]] = {
     "model": {"level": "model", "model": MODEL, "task": "Ragged"},
     "train": {"mode": "train"},
 }
-"""By feature of `time`, what its case times."""
+"""Changes of the plain timing in the case of each feature of `time`."""
 
 
 def cases() -> list[Case]:
@@ -108,7 +109,7 @@ def _of_mechanism(name: str) -> Iterator[Case]:
     if calls.has_attention_weights(name):
         kinds[f"{own}/oracle"] = calls.oracle
     for case, kind in kinds.items():
-        # An oracle shares no code with what it is compared with.
+        # An oracle shares no code with the mechanism that it is compared with.
         uses = () if kind in (calls.numbers, calls.oracle) else (own,)
         yield Case(case, case.partition(",")[0], uses, partial(kind, name))
 
@@ -124,11 +125,12 @@ def _of_training() -> Iterator[Case]:
     plain = {f"train/{name}".rstrip("/"): changes for name, changes in TRAININGS.items()}
     for name, changes in (plain | MORE).items():
         yield _training(name, changes, "sdpa")
-    # Numbers do not tell: what is recomputed is the same, and decoding agrees wherever it begins.
+    # Numbers do not show these: recomputation gives the same ones, and decoding agrees wherever it
+    # begins.
     for name, phase in (("train/recompute, traced", "train"), ("train/tokens, decoded", "decode")):
         changes = plain[name.partition(",")[0]]
         case = _training(name, changes, "sdpa", run=partial(outcomes.operator_trace, phase))
-        # A profile tells of the operators that all trainings have.
+        # A profile lists the operators that all trainings have.
         yield case._replace(uses=(*case.uses, "profile"))
     yield _training("train, redrawn", {"training": {"steps": 12}}, "performer", {"redraw_every": 4})
     yield _training("train, resumed", {}, "sdpa", run=outcomes.resumed_training)
@@ -169,7 +171,7 @@ def _training(
     elif about not in (*features, "data/shuffled"):
         about = "train"
     if about == "train":
-        # All else that a plain training uses has cases that use `train`.
+        # All other features of a plain training have cases that use `train`.
         uses = set(_for_features(mechanism))
     return Case(name, about, tuple(sorted(uses - {about})), partial(run, cell))
 
@@ -186,7 +188,7 @@ def _of_timing() -> Iterator[Case]:
         others = tuple(other for other in uses if other != feature)
         yield Case(feature, feature, others, partial(outcomes.cell_outcome, cell))
         if feature == "time/model":
-            # No figure of its record tells what the model around a mechanism costs.
+            # No figure of its record shows the cost of the model around a mechanism.
             traced = partial(outcomes.operator_trace, "", cell)
             yield Case(f"{feature}, traced", feature, others, traced)
 

@@ -1,8 +1,8 @@
 """The check: whether edited code still behaves as its versions say. Never imports torch.
 
-Where a watched function changed, all cases run on the code as it lies there and are held against
-the digests of the lock; those of a toolchain that the lock does not know come from the commit that
-the lock was written for.
+Where a watched function changed, all cases run on the code as it is and are compared with the
+digests of the lock. For a toolchain that the lock does not know, digests come from the commit that
+it was written for.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lra.identity.sources import (
 
 Tell = Callable[[str], None]
 RECENT = 20
-"""Commits of the lock that are looked at for the one that it was written for."""
+"""Number of the lock's latest commits searched for the one that it was written for."""
 
 
 class Decision(Frozen, frozen=True, kw_only=True):
@@ -48,17 +48,17 @@ class Decision(Frozen, frozen=True, kw_only=True):
 
     verdict: Literal["untouched", "kept", "unseen", "changed"]
     cases: int = 0
-    """That ran."""
+    """Number of cases that ran."""
     bumps: dict[str, tuple[str, ...]] = {}
     """Features to be bumped, and the cases that moved."""
     unseen: tuple[str, ...] = ()
     """Changed or lost functions that no case enters, and cases that are gone."""
     failures: dict[str, str] = {}
-    """By case, what it raised."""
+    """Exceptions that cases raised, by case."""
 
 
 class Check:
-    """One check of a checkout: its sources, the lock, and, once asked for, what cases gave.
+    """One check of a checkout: its sources, the lock, and the outcomes of cases once they ran.
 
     The lock is that of the checkout, or of another `commit`, which no edit here has touched.
     """
@@ -79,7 +79,7 @@ class Check:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether every watched unit, and every version, is as it was locked.
+        """Whether every watched unit, and every version, is as locked.
 
         Raises `LraError` where the journal lacks a bump that the lock knows.
         """
@@ -93,7 +93,7 @@ class Check:
         return self.lock.sources == hashes(self.units) and self.lock.versions == now
 
     def run(self) -> None:
-        """Run all cases, and find what they gave before."""
+        """Run all cases, and find their earlier digests."""
         toolchain = locks.toolchain()
         self.before = self.lock.digests.get(toolchain, {})
         if self.lock.sources and not self.before:
@@ -101,14 +101,14 @@ class Check:
         self.answers = answers_of(self.root, self.tell)
 
     def decide(self) -> Decision:
-        """Judge what ran."""
+        """Judge the cases that ran."""
         if self.is_untouched and not self.answers:
             return Decision(verdict="untouched")
         return decide(self.lock, self.units, self.answers, self.before)
 
     def write(self) -> None:
-        """Lock the sources as they are. Other toolchains stay where no case is new or bumped: the
-        lock knows all cases of a toolchain, or none."""
+        """Lock the sources as they are. Digests of other toolchains stay where no case is new or
+        bumped: the lock knows all cases of a toolchain, or none."""
         digests = {answer.case: digest_of(answer) for answer in self.answers}
         known = self.lock.digests
         if any(_versions(digests) != _versions(other) for other in known.values()):
@@ -134,13 +134,13 @@ class Check:
         locks.write(self.root, self.lock)
 
     def renew(self) -> None:
-        """Take in versions that were bumped since the cases ran."""
+        """Update the versions that were bumped since the cases ran."""
         self.answers = [
             replace(one, versions=versions.declared((one.about, *one.uses))) for one in self.answers
         ]
 
     def accept(self, functions: Iterable[str], reason: str) -> None:
-        """Note why changed functions need no case; the next check takes it so."""
+        """Note why changed functions need no case, for the next check."""
         accepted = self.lock.accepted | {
             name: Accepted(reason, code_of(name, self.units)) for name in functions
         }
@@ -148,8 +148,8 @@ class Check:
         locks.write(self.root, self.lock)
 
     def _at_its_commit(self) -> dict[str, str]:
-        """Digests of a toolchain that the lock does not know, by the code that it was written
-        for."""
+        """Digests for a toolchain that the lock does not know, from the code that the lock was
+        written for."""
         where = ("git", "-C", str(self.root), "log", f"-{RECENT}", "--format=%H", "--")
         for commit in (command_output(*where, str(locks.FILE)) or "").split():
             if locks.read_at_commit(self.root, commit).sources == self.lock.sources:
@@ -167,13 +167,13 @@ class Check:
 def decide(
     lock: Lock, now: Units, answers: Sequence[CaseOutcome], before: Mapping[str, str]
 ) -> Decision:
-    """Hold what cases gave against what they gave before, and ask of each changed function that
-    a case enters it. A case that nothing is known of before proves nothing."""
+    """Compare the outcomes of cases with earlier ones, and require that a case enters each changed
+    function. A case without an earlier outcome proves nothing."""
     known = [answer for answer in answers if answer.case in before]
     edits = changed_units(lock.sources, now) if lock.sources else set()
     changed = required_cases(edits, now)
     met = set[str]().union(*changed.values())
-    # An edit that no function tells of, such as that of a class's bases, is met by any case.
+    # An edit without functions, such as that of a class's bases, may be met by any case.
     untold = any(not required_cases({name}, now) for name in edits & lock.sources.keys())
     moved = [one for one in known if before[one.case].partition(" ")[0] != one.bits]
     restless = {one.about for one in moved}
@@ -182,13 +182,13 @@ def decide(
         entered[one.about].update(one.entered)
     bumps: dict[str, list[str]] = defaultdict(list)
     for one in moved:
-        # By another feature that moved, if that explains every edit that the case has met.
+        # Explained by another feature that moved and has met all edits that this case met.
         others = restless.intersection(one.uses)
         explained = set[str]().union(*(entered[other] for other in others))
         by_another = others and not untold and met.intersection(one.entered) <= explained
         if one.about not in _bumped(one, before) and not by_another:
             bumps[one.about].append(one.case)
-    # An edit is proved by cases that ran before it, what is new by any.
+    # An edit is proved by cases that ran before it, a new unit by any.
     proved, seen = (set[str]().union(*(one.entered for one in some)) for some in (known, answers))
     unseen = {
         name
@@ -208,13 +208,13 @@ def decide(
 
 
 def digest_of(answer: CaseOutcome) -> str:
-    """Return what a lock keeps of an answer: its bits, and versions of its features beyond 1."""
+    """Return a lock's digest of an outcome: its bits, and versions of its features beyond 1."""
     later = (f"{name}={n}" for name, n in sorted(answer.versions.items()) if n != 1)
     return " ".join((answer.bits, *later))
 
 
 def _bumped(answer: CaseOutcome, before: Mapping[str, str]) -> set[str]:
-    """The features of a case whose versions are others than before."""
+    """Features of a case whose versions differ from before."""
     then, now = (set(text.split()[1:]) for text in (before[answer.case], digest_of(answer)))
     return {feature.partition("=")[0] for feature in then ^ now}
 
@@ -224,7 +224,7 @@ def _versions(digests: Mapping[str, str]) -> dict[str, str]:
 
 
 def answers_of(root: Path, tell: Tell, *cases: str) -> list[CaseOutcome]:
-    """Run cases of a checkout, all unless some are named; raises `LraError` where it cannot."""
+    """Run cases of a checkout, all unless some are named; raises `LraError` where that fails."""
     command = [sys.executable, "-m", "lra.identity.probe", *cases]
     own = environment() | {"PYTHONPATH": str(root)}
     found = []

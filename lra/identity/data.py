@@ -1,4 +1,4 @@
-"""Sets of data: the first rows of each generator, and small files as the readers take them in."""
+"""Sets of data: the first rows of each generator, and small files through the readers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tasks.contract import Task
 from tasks.sources.opening import built, open_or_prepare
 
 ROWS, LONG = 4, 10_000
-"""Rows of each split, and the length from which on there is one."""
+"""Rows of each split, and the length from which on a split has one row."""
 SOME = Rows(train=30, validation=8, test=8)
 
 
@@ -49,7 +49,7 @@ def _buffers(data: Dataset) -> list[object]:
 
 
 def _words(draws: np.random.Generator, count: int) -> str:
-    """Letters, blanks and a sign of two bytes."""
+    """Letters, blanks and a character of two bytes."""
     return "".join(draws.choice([*"abc <>\u00e9"], count))
 
 
@@ -110,4 +110,4 @@ FILES: dict[str, tuple[Callable[[Path], None], int, str]] = {
     "retrieval": (_pairs, 256, "."),
     "text": (_reviews, 64, "."),
 }
-"""By task: how a small set is written, at which length it is read, and what is named."""
+"""Small set of each task: how it is written, its length, and the path that is named."""

@@ -1,4 +1,4 @@
-"""Edits that no check has looked at, by what lies in a clone."""
+"""Edits that no check has looked at, by the files of a clone."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lra.identity.sources import hashes, units_of, watched
 
 
 def unchecked_edits(root: Path) -> dict[str, str]:
-    """Return the hash of each watched file that is other than the lock knows it, committed or not;
-    none outside a clone.
+    """Return the hash of each watched file that differs from the lock's, committed or not; none
+    outside a clone.
 
-    Raises `LraError` where there is no lock to hold them against.
+    Raises `LraError` where there is no lock to compare with.
     """
     if not (root / ".git").exists():
         return {}
@@ -31,7 +31,7 @@ def unchecked_edits(root: Path) -> dict[str, str]:
             try:
                 now = hashes(units_of(there[name], name))
             except (SyntaxError, ValueError):
-                # Half written: it is for those cells to fail that import it.
+                # Half written: cells that import it will fail by themselves.
                 now = {name: hashed}
         if now != known[name]:
             found[name] = value_hash(now)

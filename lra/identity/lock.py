@@ -20,33 +20,34 @@ SCHEMA = 1
 
 
 class Accepted(Frozen, frozen=True):
-    """Why a changed function needs no case that enters it."""
+    """The reason why a changed function needs no case that enters it."""
 
     reason: str
     code: str
-    """As `code_of` has it: another edit of the same function is not accepted."""
+    """Hash by `code_of`: another edit of the same function is not accepted."""
 
 
 class Lock(Frozen, frozen=True, kw_only=True):
-    """All that a check knows of before."""
+    """Results of the last check."""
 
     schema: int = SCHEMA
     accepted: dict[str, Accepted] = {}
-    """By function."""
+    """Accepted edits, by function."""
     digests: dict[str, dict[str, str]] = {}
-    """By toolchain, for bits are the same only within one, and by case: as `digest_of` has it."""
+    """Digests by toolchain, since bits are the same only within one, and by case; made by
+    `digest_of`."""
     blind: list[str] = []
     """Functions that no case enters."""
     files: dict[str, str] = {}
-    """Hash of each file that was watched: one that has it still need not be parsed."""
+    """Hash of each watched file: an unchanged one need not be parsed."""
     sources: dict[str, str] = {}
-    """Hash of each unit."""
+    """Hash of each unit, by name."""
     versions: dict[str, int] = {}
-    """Versions of features that had been bumped."""
+    """Versions of features that were bumped."""
 
 
 def read(root: Path) -> Lock:
-    """Return the lock of a checkout; raises `LraError` where there is none to be read."""
+    """Return the lock of a checkout; raises `LraError` where it cannot be read."""
     try:
         return _decode((root / FILE).read_bytes())
     except FileNotFoundError:
@@ -60,7 +61,7 @@ def read(root: Path) -> Lock:
 
 
 def read_at_commit(root: Path, commit: str) -> Lock:
-    """Return the lock of a commit; raises `LraError` where it has none to be read."""
+    """Return the lock of a commit; raises `LraError` where it cannot be read."""
     text = command_output("git", "-C", str(root), "show", f"{commit}:{FILE}")
     if text is None:
         raise LraError(f"commit {commit[:9]} has no '{FILE}'; name a later one")
@@ -83,7 +84,7 @@ def _decode(data: bytes) -> Lock:
 
 
 def write(root: Path, lock: Lock) -> None:
-    """Write the lock, a line an entry, whole or not at all."""
+    """Write the lock atomically, one entry a line."""
     file = root / FILE
     temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     try:
@@ -109,7 +110,8 @@ def code_of(name: str, now: Units) -> str:
 
 
 def toolchain() -> str:
-    """Return what bits depend on besides the code: processor, its instructions, libraries."""
+    """Return the toolchain that bits depend on besides the code: processor, its instructions,
+    libraries."""
     libraries = {
         name: library_version(name) for name in ("torch", "numpy", "numba", "scipy", "pillow")
     }
@@ -118,7 +120,7 @@ def toolchain() -> str:
 
 
 def _instructions() -> str:
-    """The processor's instruction sets, which libraries choose their kernels by."""
+    """Instruction sets of the processor, by which libraries choose their kernels."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

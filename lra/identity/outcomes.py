@@ -1,4 +1,4 @@
-"""Cells of the probe as a worker runs them."""
+"""Cells of the probe, run as by a worker."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from lra.identity.calls import Trace
 from lra.training import outcome as training
 
 UNSTEADY = ("peak_resident_bytes", "operators_seconds", OPERATOR)
-"""How metrics begin that are of the machine: the clock and the memory of the system."""
+"""Prefixes of metrics that depend on the machine: its clock and its system's memory."""
 TASKS = "lra.identity.ragged_tasks"
 
 
 def cell_outcome(cell: Cell) -> Iterator[object]:
-    """Yield what a record would hold of a cell."""
+    """Yield the content of a cell's record."""
     with TemporaryDirectory() as folder, _without_compiling():
         yield _record_lines(_job(cell, folder))
 
 
 def trained_attention(cell: Cell) -> Iterator[object]:
-    """Yield what a record would hold of what the trained model attends to."""
+    """Yield the trained attention of a cell's record."""
     with TemporaryDirectory() as folder:
         yield msgspec.to_builtins(run_cell(_job(cell, folder)))["attended"]
 
 
 def operator_trace(phase: str, cell: Cell) -> Iterator[object]:
-    """Yield the same, and the operators of one phase of it, or of all where none is named."""
+    """Yield the content of a cell's record, and the operators of one phase, or of all where none is
+    named."""
     with Trace(recording=not phase) as seen, TemporaryDirectory() as folder:
 
         def report(progress: Progress) -> None:
@@ -49,7 +50,7 @@ def operator_trace(phase: str, cell: Cell) -> Iterator[object]:
 
 
 def resumed_training(cell: Cell) -> Iterator[object]:
-    """Yield the same of a training that is stopped in its middle and goes on."""
+    """Yield the content of the record of a training that is stopped in its middle and goes on."""
     looks = itertools.count()
     with TemporaryDirectory() as folder:
         job = msgspec.structs.replace(_job(cell, folder), checkpoint=str(Path(folder) / "c.pt"))
@@ -68,7 +69,7 @@ def _record_lines(job: Job, report: Report = lambda progress: None) -> object:
         found = msgspec.to_builtins(run_cell(job, report=report))
     except training.Interrupted as error:
         return ["interrupted", error.step]
-    # That has a case of its own, and the rest of the method is words for people.
+    # Trained attention has a case of its own, and the rest of the method is words for people.
     del found["attended"]
     found["method"] = found["method"].get("warmup_calls")
     found["metrics"] = {
@@ -79,7 +80,8 @@ def _record_lines(job: Job, report: Report = lambda progress: None) -> object:
 
 @contextmanager
 def _without_compiling() -> Iterator[None]:
-    """Have what would be compiled run as it is, and tell how it would have been."""
+    """Run functions that would be compiled as they are, and print the settings of the
+    compilation."""
 
     def carried_out(function: Any = None, **settings: Any) -> Any:
         print("compiled", sorted(settings.items()))

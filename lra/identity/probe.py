@@ -1,4 +1,4 @@
-"""The probe: runs cases, each in a process of its own, and says what came of them.
+"""The probe: runs cases, each in a process of its own, and prints their outcomes.
 
 `python -m lra.identity.probe [CASE ...]` prints a line of JSON a case.
 """
@@ -28,17 +28,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Clock:
-    """A clock that goes on by a millisecond with each look at it."""
+    """A clock that goes on by a millisecond with each reading."""
 
     looks = 0
 
     def nanoseconds(self) -> int:
-        """Return the time."""
+        """Return the time in nanoseconds."""
         self.looks += 1
         return 1_000_000 * self.looks
 
     def seconds(self) -> float:
-        """Return the time."""
+        """Return the time in seconds."""
         return self.nanoseconds() / 1e9
 
 
@@ -47,7 +47,7 @@ CLOCK = Clock()
 
 def main(wanted: list[str]) -> None:
     """Run the cases named, or all, as many at a time as there are cores."""
-    # Before anything that keeps a clock is imported.
+    # Set before anything that keeps a clock is imported.
     time.perf_counter, time.perf_counter_ns = CLOCK.seconds, CLOCK.nanoseconds
     import torch
 
@@ -63,7 +63,7 @@ def main(wanted: list[str]) -> None:
 
 
 def run_case(name: str) -> CaseOutcome:
-    """Run one case in this process, whose clock is `CLOCK`."""
+    """Run one case in this process, with `CLOCK` as its clock."""
     from lra.identity.cases import cases
 
     digest, entered, failure = hashlib.sha256(), set[CodeType](), ""
@@ -106,7 +106,7 @@ def _functions(entered: set[CodeType]) -> Iterator[str]:
 
 
 def _hash_value(digest: Any, value: Any) -> None:
-    """Take in a value, numbers to the last bit."""
+    """Add a value to the digest, numbers to the last bit."""
     if hasattr(value, "detach"):
         import torch
 

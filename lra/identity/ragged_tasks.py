@@ -1,4 +1,4 @@
-"""Tasks of the probe: short ragged rows, of which ten steps see every turn of a trainer."""
+"""Tasks of the probe: short ragged rows, on which ten steps reach every branch of a trainer."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Rows(Task):
         if self.card.asks == "example":
             labels = [(int(s[0]) + int(s[-1])) % 4 for s in found[:: self.card.inputs]]
             return Split.of(found, labels, self.card.inputs)
-        # A token's label is what comes next; nothing comes after the last.
+        # A token's label is the next token; nothing comes after the last.
         told = [np.append(s[1:].astype(np.int16) % 4, UNASKED) for s in found]
         return Split.of(found, np.concatenate(told), by_token=True)
 
 
 class Ragged(Rows):
-    """The same in sequences of different lengths."""
+    """The same task with sequences of different lengths."""
 
     card = TaskCard(title="ragged rows", source="none", classes=4, vocabulary=17)
 

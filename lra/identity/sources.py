@@ -29,19 +29,19 @@ WATCHED = (
         for name in ("calls", "cases", "data", "outcomes", "probe", "ragged_tasks")
     ),
 )  # fmt: skip
-"""Places of the code that trainings, timings and profiles run, and of the cases."""
+"""Paths of the code that trainings, timings and profiles run, and of the cases."""
 UNWATCHED = (
     "tasks/solvers", "tasks/_preview.py", "lra/measure/error.py", "lra/measure/pattern.py",
     "lra/measure/baselines.py", "lra/measure/baselines_by_token.py", "lra/measure/ceilings.py",
     *(f"lra/engine/work/{kind}.py" for kind in ("baseline", "ceiling", "error", "show", "verify")),
 )  # fmt: skip
-"""Code of the kinds of cells that hold hashes of their sources."""
+"""Paths of the code for the kinds of cells that hold hashes of their sources."""
 UNRECORDED = frozenset((
     "comes_near", "convergence", "exact_at", "predicted_error", "rules_of_thumb", "shown", "solve",
 ))  # fmt: skip
-"""Methods that only those kinds ask for."""
+"""Methods that only those kinds call."""
 PROSE = frozenset(("title", "paper", "year"))
-"""Arguments that are words of cards."""
+"""Arguments of cards that are words for people."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Unit:
     hash: str
     is_function: bool = False
     mentions: frozenset[str] = frozenset()
-    """Identifiers that it reads."""
+    """Identifiers that the unit reads."""
     origin: str = ""
     """Place that an import names: `attention_impls/contract:Dims`."""
 
@@ -60,8 +60,8 @@ Units = Mapping[str, Unit]
 
 
 def units(root: Path) -> dict[str, Unit]:
-    """Return the units of a checkout's watched files; raises `SyntaxError` or `ValueError` for one
-    that is no Python."""
+    """Return the units of a checkout's watched files; raises `SyntaxError` or `ValueError` for a
+    file that is no Python."""
     found: dict[str, Unit] = {}
     for name, file in watched(root).items():
         found |= units_of(file, name)
@@ -69,7 +69,7 @@ def units(root: Path) -> dict[str, Unit]:
 
 
 def units_of(file: Path, name: str) -> dict[str, Unit]:
-    """Return the units of a file called `name`; raises as `units` does."""
+    """Return the units of a file called `name`; raises the errors of `units`."""
     found: dict[str, Unit] = {}
     for qualified, unit in _within(ast.parse(file.read_bytes(), filename=name).body, "", name):
         # A property and its setter, say, are one unit: its hash is that of all.
@@ -85,7 +85,7 @@ def units_of(file: Path, name: str) -> dict[str, Unit]:
 
 
 def watched(root: Path) -> dict[str, Path]:
-    """Return the files of a checkout that figures come from, by the names that it has for them."""
+    """Return the files of a checkout that figures come from, by their names in it."""
     found: dict[str, Path] = {}
     for place in WATCHED:
         for file in sorted((root / place).rglob("*.py")) or [root / place]:
@@ -101,8 +101,8 @@ def hashes(now: Units) -> dict[str, str]:
 
 
 def changed_units(before: Mapping[str, str], after: Units) -> set[str]:
-    """Return the units that are new or other than before, by hash; one that was moved or renamed is
-    neither. A method is moved within a class of one name only: another may override it."""
+    """Return the units that are new or changed, by hash; a moved or renamed one is neither. A
+    method counts as moved only within a class of the same name: another may override it."""
     gone = {(_class(name), before[name]) for name in before.keys() - after.keys()}
     return {
         name
@@ -112,8 +112,8 @@ def changed_units(before: Mapping[str, str], after: Units) -> set[str]:
 
 
 def lost_functions(before: Mapping[str, str], after: Units, blind: Iterable[str]) -> set[str]:
-    """Return the functions that are gone, not moved, and were entered by no case, though others
-    still call something of their name: an override, perhaps."""
+    """Return the functions that are gone, not moved, and were entered by no case, though other code
+    still mentions their name: overrides, perhaps."""
     there = {(_class(name), unit.hash) for name, unit in after.items()}
     called = frozenset[str]().union(*(unit.mentions for unit in after.values()))
     return {
@@ -124,11 +124,12 @@ def lost_functions(before: Mapping[str, str], after: Units, blind: Iterable[str]
 
 
 def required_cases(changed: set[str], after: Units) -> dict[str, set[str]]:
-    """Return what a case has to enter for an edit to be seen, and the functions by which it may.
+    """Return the units that a case must reach for an edit to be seen, each with the functions by
+    which it may.
 
-    A function that changed; each one that reads a name that changed, be it by way of other names,
-    in the file of that name or in one that imports it; and of a name that is read otherwise, such
-    as a field of a class, any function that reads it.
+    A changed function is reached by itself. A changed name is reached by each function that reads
+    it, directly or by way of other names, in its own file or in one that imports it. A name that is
+    read otherwise, such as a field of a class, is reached by any function that reads it.
     """
     waiting, found, done = set(changed), dict[str, set[str]](), set[str]()
     while waiting:
@@ -161,7 +162,7 @@ def _word(unit: str) -> str:
 
 
 def _place(unit: str) -> str:
-    """Return the place by which a unit is imported; another's for what is within a class."""
+    """Return the place by which a unit is imported; for a part of a class it matches no import."""
     return f"{_file(unit).removesuffix('.py').removesuffix('/__init__')}:{unit.partition(':')[2]}"
 
 
@@ -187,7 +188,7 @@ def _within(body: list[ast.stmt], prefix: str, file: str) -> Iterator[tuple[str,
 
 
 def _conditional(node: ast.If | ast.Try, prefix: str, file: str) -> Iterator[tuple[str, Unit]]:
-    """Units under a condition, which are others where the condition is."""
+    """Units under a condition, which differ where the condition does."""
     if isinstance(node, ast.If):
         condition, parts = repr(plain_tree(node.test)), [node.body, node.orelse]
     else:

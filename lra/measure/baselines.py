@@ -1,6 +1,6 @@
-"""Simple baselines that know nothing of order: majority class, and a bag of tokens.
+"""Simple baselines without regard to order: majority class, and a bag of tokens.
 
-The third simple baseline, no mixing, is a model around `identity` and as such a cell of its own.
+The third simple baseline, no mixing, is a model around `identity`, in a cell of its own.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from sklearn.linear_model import LogisticRegression
 from lra.core.dataset import Dataset, Split
 
 FITTED_ROWS = 10_000
-"""Most rows that the bag of tokens is fitted to."""
+"""Largest number of rows that the bag of tokens is fitted to."""
 STEPS = 200
-"""Of L-BFGS, at most."""
+"""Largest number of L-BFGS steps."""
 
 Counts = npt.NDArray[np.float64]
 
@@ -26,8 +26,8 @@ def baselines(dataset: Dataset) -> dict[str, float]:
     """Return the test accuracy of each simple baseline, by name, as shares of 1.
 
     `majority` answers the most frequent class of the training rows. `bag_of_tokens` is a logistic
-    regression on how often each token occurs; of a pair, on the counts of each sequence and on
-    their absolute difference. Both are functions of the data alone.
+    regression on token counts; for a pair, on the counts of each sequence and on their absolute
+    difference. Both are functions of the data alone.
     """
     return {"majority": _majority(dataset), "bag_of_tokens": _bag_of_tokens(dataset)}
 
@@ -44,7 +44,7 @@ def _bag_of_tokens(dataset: Dataset) -> float:
         return _majority(dataset)
     train = _features(dataset.train, rows, dataset.vocabulary)
     test = _features(dataset.test, len(dataset.test), dataset.vocabulary)
-    # Tokens that never vary say nothing, and have no scale to divide by.
+    # Tokens with a constant count say nothing, and have no scale to divide by.
     spread = train.std(axis=0)
     varies = spread > 0
     if not varies.any():
@@ -52,7 +52,7 @@ def _bag_of_tokens(dataset: Dataset) -> float:
     mean, spread = train[:, varies].mean(axis=0), spread[varies]
     model = LogisticRegression(max_iter=STEPS)
     with warnings.catch_warnings():
-        # A stated effort, converged or not.
+        # A fixed effort, converged or not.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit((train[:, varies] - mean) / spread, labels)
     return float(model.score((test[:, varies] - mean) / spread, dataset.test.labels))

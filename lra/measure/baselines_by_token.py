@@ -1,5 +1,5 @@
-"""Simple baselines of tasks that ask for each token: what the labels alone say, and what the token
-itself says, without any other."""
+"""Simple baselines of tasks with a label for each token: from the labels alone, and from the token
+itself without any other."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def baselines_by_token(dataset: Dataset, metric: TaskMetric) -> dict[str, float]
     """Return each baseline's score on the test split: a share of 1, or bits per byte.
 
     `majority` answers the most frequent training label, `current_token` the most frequent one at
-    the same token: all that a model without mixing can know, positions aside. Where bits are
-    counted both are frequencies of the training split, each plus one, and what they pay.
+    the same token: all that a model without mixing can know, positions aside. For bits per byte,
+    both predict the frequencies of the training split, each plus one.
     """
     tokens, labels = _asked(dataset.train)
     counted_VC = np.zeros((dataset.vocabulary, dataset.classes))

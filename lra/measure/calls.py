@@ -1,4 +1,4 @@
-"""What is timed: a layer or its attention alone, as one call, and what comes between two of them.
+"""Timed calls: a layer or its attention alone, and the work between two calls.
 
 B batch, N length, D width, H heads, K head width
 """
@@ -18,9 +18,9 @@ from lra.measure.layer import build, used_parameters
 
 
 def refuse_direction(cell: EfficiencyCell, mechanism: type[Layer]) -> None:
-    """Raise `UnsupportedError` for a direction that the mechanism has not."""
+    """Raise `UnsupportedError` for a direction that the mechanism lacks."""
     if cell.direction == "causal" and mechanism.card.capabilities.causal == "no":
-        # What decodes is causal: whoever asked for the mode has not named a direction.
+        # Decoding is causal: whoever asked for the mode has not named a direction.
         what, axis = ("decode", "mode") if cell.mode == "decode" else ("be causal", "direction")
         raise UnsupportedError(f"{cell.mechanism.name} cannot {what}; leave that {axis} out")
     if cell.direction == "bidirectional" and not mechanism.card.capabilities.bidirectional:
@@ -28,9 +28,9 @@ def refuse_direction(cell: EfficiencyCell, mechanism: type[Layer]) -> None:
 
 
 def build_layer(cell: EfficiencyCell, mechanism: type[Layer], config: MechanismConfig) -> Layer:
-    """Return the layer of a cell on the CPU, in the cell's type and mode."""
+    """Return the layer of a cell on the CPU, in the cell's dtype and mode."""
     width = cell.heads * cell.head_width
-    # Decoding goes one position beyond the context that it is measured at.
+    # Decoding goes one position beyond its context.
     longest = cell.length + (cell.mode == "decode")
     dims = Dims(width=width, qkv_width=width, heads=cell.heads, max_length=longest)
     layer = build(mechanism, dims, config)
@@ -40,7 +40,8 @@ def build_layer(cell: EfficiencyCell, mechanism: type[Layer], config: MechanismC
 def prepare_call(
     cell: EfficiencyCell, layer: Layer, device: torch.device
 ) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Return the call to measure and what must run between two of them; inputs are made here."""
+    """Return the call to measure and the function to run between two calls; inputs are made
+    here."""
     forward, inputs = _forward(cell, layer, device)
     generator = torch.Generator(device).manual_seed(1)
     # The output has the shape of the last input: of x, or of the queries.
@@ -69,8 +70,7 @@ def prepare_call(
 
 def minimum_bytes(cell: EfficiencyCell, layer: Layer) -> int:
     """Return the bytes that any such call has to move: inputs, parameters and outputs once each,
-    and in training the gradients of all of them. Parameters count where the projections do.
-    """
+    and in training their gradients. Parameters count where the projections do."""
     positions = cell.batch * cell.length * cell.head_width
     outputs, inputs, parameters = positions * cell.heads, positions * cell.heads, 0
     if isinstance(layer, Attention) and cell.level == "attention":
@@ -85,7 +85,7 @@ def minimum_bytes(cell: EfficiencyCell, layer: Layer) -> int:
 def _forward(
     cell: EfficiencyCell, layer: Layer, device: torch.device
 ) -> tuple[Callable[[], Tensor], list[Tensor]]:
-    """The forward pass at the cell's level, and its inputs."""
+    """Return the forward pass at the cell's level, and its inputs."""
     context = Context(causal=cell.direction == "causal")
     generator = torch.Generator(device).manual_seed(0)
     if cell.level == "layer":
@@ -98,7 +98,7 @@ def _forward(
         )
     x_BND = normal((cell.batch, cell.length, layer.dims.width), cell, device, generator)
     with torch.no_grad():
-        # What it takes of the inputs beside queries, keys and values.
+        # Parts of the input that it takes beside queries, keys and values.
         extra = layer.project(x_BND, context, None, None).extra
     sizes, groups = (cell.length, cell.head_width), layer.kv_heads
     q_BHNK, k_BGNK, v_BGNV = (
@@ -116,9 +116,10 @@ def _forward(
 def normal(
     shape: tuple[int, ...], cell: EfficiencyCell, device: torch.device, generator: torch.Generator
 ) -> Tensor:
-    """N(0, 1): other values, zeros above all, change a processor's power and with it its clock.
+    """Return N(0, 1) numbers: other values, zeros above all, change a processor's power and with it
+    its clock.
 
-    Drawn on the device, a GPU in thousandths of the time.
+    Drawn on the device, in thousandths of the time on a GPU.
     """
     drawn = torch.randn(shape, generator=generator, device=generator.device)
     return drawn.to(device, getattr(torch, cell.dtype))

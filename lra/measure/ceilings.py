@@ -1,6 +1,6 @@
-"""What a machine can do at best, measured: operations of a large matrix product, bytes of a copy.
+"""Best rates of a machine, measured: operations of a large matrix product, bytes of a copy.
 
-What a call takes is compared with its operations at the one rate and its bytes at the other.
+The time of a call is compared with its operations at the first rate and its bytes at the second.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from lra.core.records import Metric
 from lra.measure.latency import HostStopwatch, Stopwatch, cuda_stopwatch, measure_latency
 
 SIZE = {"cpu": (2048, 2**26), "cuda": (8192, 2**30)}
-"""Rows and columns of the matrices, and most elements of the copy: far beyond any cache."""
+"""Rows and columns of the matrices, and largest number of copied elements: far beyond any cache."""
 FREE_SHARE = 4
-"""Source and target of the copy take a quarter of a GPU's free memory each, at most."""
+"""Inverse of the largest share of a GPU's free memory for the source of the copy, and for its
+target."""
 LEAST_BYTES = 2**29
-"""Of each of them, whatever is free: less would be copied within a cache."""
+"""Smallest size of source and target, whatever is free: less would be copied within a cache."""
 SECONDS = 1.0
-"""For each of the two."""
+"""Seconds for each of the two measurements."""
 
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What a machine can do at best, and by which calls."""
+    """Best rates of a machine, and the calls that reached them."""
 
     metrics: dict[str, Metric]
     method: dict[str, str]
@@ -33,7 +34,7 @@ class Ceilings:
 def measure_ceilings(dtype: torch.dtype, device: torch.device) -> Ceilings:
     """Return `product_rate` in operations a second, `copy_rate` in bytes read and written.
 
-    Each is that of the fastest call: whatever disturbs a machine makes it slower than it can be.
+    Each is that of the fastest call: disturbances only make a machine slower.
     """
     stopwatch: Stopwatch = cuda_stopwatch(device) if device.type == "cuda" else HostStopwatch()
     width, most = SIZE[device.type]
@@ -66,7 +67,7 @@ def measure_ceilings(dtype: torch.dtype, device: torch.device) -> Ceilings:
 
 
 def copied_elements(most: int, dtype: torch.dtype, device: torch.device) -> int:
-    """Return how many elements are copied: `most` of them, or fewer where a GPU has no room."""
+    """Return the number of elements to copy: `most`, or fewer where a GPU has no room."""
     if device.type == "cpu":
         return most
     free, _ = torch.cuda.mem_get_info(device)

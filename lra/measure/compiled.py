@@ -1,6 +1,8 @@
-"""What torch.compile makes of a call, with caches of its own: compiling is paid for here.
+"""Execution of calls through torch.compile, with empty caches, so that each cell pays for its
+compilation.
 
-torch's compiler is imported where it is used: it takes seconds to load, which no other cell should.
+torch's compiler is imported where it is used: it takes seconds to load, which other cells are
+spared.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 def as_executed(cell: EfficiencyCell, function: Callable[_P, _Out]) -> Callable[_P, _Out]:
-    """Return the function as the cell's execution has it: itself, or compiled when first called."""
+    """Return the function for the cell's execution: itself, or compiled at its first call."""
     if cell.execution == "eager":
         return function
     return cast(Callable[_P, _Out], torch.compile(function))
 
 
 def forced_eager(execution: str) -> AbstractContextManager[None]:
-    """Have even what is compiled run operation by operation, for whoever counts these."""
+    """Run even compiled functions operation by operation, so that these can be counted."""
     if execution == "eager":
         return nullcontext()
     stance: AbstractContextManager[None] = torch.compiler.set_stance("force_eager")
@@ -39,10 +41,10 @@ def forced_eager(execution: str) -> AbstractContextManager[None]:
 
 
 def empty_caches(cell: EfficiencyCell) -> AbstractContextManager[None]:
-    """Keep what is compiled in an empty folder that goes when all is measured.
+    """Keep compiled code in an empty folder that is removed after the measurement.
 
-    Otherwise the time to compile would be that of whoever came first. The compiler has been loaded
-    and has compiled something else by then.
+    Otherwise only the first cell would pay for the compilation. The compiler has been loaded and
+    has compiled something else by then.
     """
     return nullcontext() if cell.execution == "eager" else _empty_caches(cell.device)
 
@@ -62,7 +64,7 @@ def _empty_caches(device: str) -> Iterator[None]:
 
 
 def describe_execution(cell: EfficiencyCell) -> str:
-    """Say how a call was carried out, after it has been, and in how many pieces."""
+    """Describe the execution of a call that has run, and its number of graphs."""
     if cell.execution == "eager":
         return "eager"
     pieces = _counters()["stats"]["unique_graphs"]

@@ -1,7 +1,7 @@
-"""The control: a plain matrix product, timed in the same process as what it is beside.
+"""The control: a plain matrix product, timed in the same process as the cell's call.
 
-The ratio of a latency to its control travels between machines; the control before and the control
-after tell whether the machine changed its speed in between.
+The ratio of a latency to its control can be compared between machines; the controls before and
+after show whether the machine changed its speed in between.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import torch
 from lra.measure.latency import Latency, Stopwatch, measure_latency
 
 SIZE = {"cpu": 512, "cuda": 4096}
-"""Rows and columns: a few milliseconds, or less, on the machines of the day."""
+"""Rows and columns: a few milliseconds, or less, on today's machines."""
 SECONDS = 0.05
 
 

@@ -1,4 +1,4 @@
-"""Decoding: a prompt taken in at once, then one position more, with the state that is kept for it.
+"""Decoding: a prompt taken in at once, then one more position from the mechanism's state.
 
 B batch, N length of the prompt, D width
 """
@@ -23,19 +23,19 @@ from lra.measure.layer import used_parameters
 
 @dataclass(frozen=True)
 class DecodeCalls:
-    """What is timed of a layer that decodes, and what was found on the way."""
+    """Timed calls of a layer that decodes, with the sizes and the error found on the way."""
 
     prefill: Callable[[], object]
     """Takes in the whole prompt, from an empty state."""
     step: Callable[[], object]
-    """Takes in one position more, always the same, from the state after the prompt."""
+    """Takes in one more position, always the same, from the state after the prompt."""
     state_bytes: int
     parameter_bytes: int
     error: float
     """Largest difference of that step from the parallel form, over the largest output."""
 
     def metrics(self) -> dict[str, Metric]:
-        """Return what is no time."""
+        """Return all metrics but the times."""
         moved = self.state_bytes + self.parameter_bytes
         return {
             "minimum_bytes": Metric(value=float(moved), unit="B", better="lower"),
@@ -55,7 +55,7 @@ class DecodeCalls:
 
 @torch.no_grad()
 def prepare_decode(cell: EfficiencyCell, layer: Layer, device: torch.device) -> DecodeCalls:
-    """Return what to time; raises `UnsupportedError` for what keeps no state."""
+    """Return the calls to time; raises `UnsupportedError` for a mechanism without a state."""
     if cell.level != "layer":
         raise UnsupportedError("decoding is measured at level layer; leave the other levels out")
     if layer.card.capabilities.decode == "none":
@@ -91,7 +91,7 @@ def prepare_decode(cell: EfficiencyCell, layer: Layer, device: torch.device) -> 
 
 
 def _tensors(state: Any) -> Iterator[Tensor]:
-    """The tensors of a state, however it nests them."""
+    """Yield the tensors of a state, however nested."""
     if isinstance(state, Tensor):
         yield state
     elif isinstance(state, (tuple, list)):

@@ -1,8 +1,8 @@
-"""One efficiency cell: what is measured of it, pass by pass, each by itself.
+"""One efficiency cell: its measurements, pass by pass.
 
 First the first call of the process; then peak memory, while the process has done little else; then
-time, framed by the control; last what would disturb the others: energy, which runs for seconds, and
-the counts of operations and of live tensors, which watch every call that torch makes.
+time, framed by the control; last the passes that would disturb the others: energy, which runs for
+seconds, and the counts of operations and of live tensors, which watch every call that torch makes.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from lra.measure.nvml import Board, board
 from lra.measure.operations import count_operations, declared_operations
 
 PREFILL_SHARE = 0.5
-"""Of the time budget, for taking in the prompt."""
+"""Share of the time budget for taking in the prompt."""
 
 
 ENERGY_SHARE = 2.0
-"""Of the time budget, for the window of energy."""
+"""Share of the time budget for the window of energy."""
 
 
 @dataclass(frozen=True)
 class Efficiency:
-    """What one efficiency cell found."""
+    """Metrics, number of parameters and method of one efficiency cell."""
 
     metrics: dict[str, Metric]
     parameters: int
@@ -48,7 +48,7 @@ class Efficiency:
 
 @dataclass(frozen=True)
 class ModelContext:
-    """What a model needs around a mechanism, for cells that time a whole one."""
+    """The parts around a mechanism, for cells that time a whole model."""
 
     position: type[Position]
     task: TaskCard
@@ -56,7 +56,7 @@ class ModelContext:
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is timed."""
+    """The timed call and its module."""
 
     call: Callable[[], object]
     module: nn.Module
@@ -73,7 +73,8 @@ def measure_efficiency(
     *,
     report: Callable[[str], None] = lambda phase: None,
 ) -> Efficiency:
-    """Measure one mechanism at one length; raises `UnsupportedError` for what it cannot do.
+    """Measure one mechanism at one length; raises `UnsupportedError` for a request outside its
+    card.
 
     `around` is for cells of level `model`.
     """
@@ -190,7 +191,8 @@ def _build(
 
 
 def _operations(call: Callable[[], object], between: Callable[[], object]) -> Metric:
-    """The counted operations of a call; None where counting fails, which loses no time measured."""
+    """Return the counted operations of a call; None where counting fails, so that no measured time
+    is lost."""
     value, why = None, None
     try:
         value = float(count_operations(call, between=between))
@@ -214,7 +216,7 @@ def _region(cell: EfficiencyCell) -> str:
 
 
 def _stopwatches(device: torch.device) -> tuple[Stopwatch, HostStopwatch]:
-    """The device's own clock, and the host's."""
+    """Return the device's own clock, and the host's."""
     if device.type == "cpu":
         return HostStopwatch(), HostStopwatch()
     stopwatch = cuda_stopwatch(device)
@@ -222,7 +224,8 @@ def _stopwatches(device: torch.device) -> tuple[Stopwatch, HostStopwatch]:
 
 
 def _clocks(before: dict[str, Any], after: dict[str, Any], held_down: set[str]) -> dict[str, Any]:
-    """What the board said around timing, and all that held its clocks down in it or around it."""
+    """Return the board's state before and after timing, and all reasons that held its clocks down
+    then."""
     if not before:
         return {}
     found: dict[str, Any] = {"board_before": before, "board_after": after}
@@ -233,7 +236,8 @@ def _clocks(before: dict[str, Any], after: dict[str, Any], held_down: set[str]) 
 
 
 def _state(found: Board | str) -> dict[str, Any]:
-    """Clocks, temperature and what holds them down, of a board that there is."""
+    """Return the state of a board: clocks, temperature and the reasons that hold them down; {} for
+    none."""
     return {} if isinstance(found, str) else found.state()
 
 

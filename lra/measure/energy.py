@@ -1,9 +1,9 @@
-"""Energy of a call: a pass of its own that repeats it, for the counter is coarse.
+"""Energy of a call: a pass of its own that repeats it, since the counter is coarse.
 
 The counter is the GPU board's own (NVML, since the driver was loaded): of the device alone, other
-processes on it included. It moves every 20 to 100 ms, so a window begins just after it has moved
-and is read when it moves next; the idle power of that last wait is taken off. Where there is no
-counter, or it cannot be trusted, the figure is None with the reason, never 0.
+processes on it included. It moves every 20 to 100 ms, so a window begins just after a move and ends
+at a later one; the idle energy of that last wait is taken off. Where there is no counter, or it
+cannot be trusted, the figure is None with the reason, never 0.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from lra.core.records import Metric
 SECONDS = 0.5
 """Shortest window: some five moves of a slow counter."""
 IDLE_SECONDS = 1.0
-"""For which the idle power is measured, once in a process."""
+"""Seconds for the measurement of idle power, once in a process."""
 BLOCK = 0.05
 """Seconds of calls between two waits for the device."""
 MOVES_WITHIN = 0.3
-"""Seconds in which a counter that works moves, and more."""
+"""Seconds within which any working counter moves."""
 POLL = 0.001
-"""Seconds between two looks at a counter that is to move."""
+"""Seconds between two readings while waiting for a move."""
 
 
 class CounterError(Exception):
-    """A counter cannot be read; says why."""
+    """A counter cannot be read; the text says why."""
 
 
 class Counter(Protocol):
-    """A device's energy since some moment. Each question may raise `CounterError`."""
+    """Energy of a device since some moment. Each query may raise `CounterError`."""
 
     idle_watts: float | None
-    """Power of the device when nothing runs on it, once it has been measured."""
+    """Power of the idle device; None until it has been measured."""
 
     def joules(self) -> float:
         """Return the energy so far."""
@@ -53,9 +53,9 @@ def measure_energy(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Metric]:
-    """Return `energy` and `energy_seconds`, energy and time of one call in a window of so many
+    """Return `energy` and `energy_seconds`, the energy and time of one call in a window of
     `seconds`, `SECONDS` at least, and `idle_power`; all None where `counter` is a reason, cannot be
-    read, or is others' too.
+    read, or other processes share the device.
 
     `between`, which runs after each call, is in the window: on a device it is next to nothing.
     """
@@ -89,7 +89,7 @@ def measure_energy(
         if counter.shared():
             return _found(None, None, None, others)
     except CounterError as error:
-        # All else of the cell has been measured by now, and stays.
+        # All other measurements of the cell are done, and stay.
         return _found(None, None, None, str(error))
     if after <= before:
         return _found(None, each, counter.idle_watts, f"the counter did not move in {elapsed:g} s")
@@ -97,7 +97,7 @@ def measure_energy(
 
 
 class _Clock:
-    """Finds the moments at which a counter moves."""
+    """Finder of the moments at which a counter moves."""
 
     def __init__(
         self, counter: Counter, now: Callable[[], float], sleep: Callable[[float], None]
@@ -117,7 +117,7 @@ class _Clock:
 def _found(
     energy: float | None, each: float | None, idle: float | None, why: str | None
 ) -> dict[str, Metric]:
-    """The metrics; `why` is of those that are None."""
+    """Return the metrics; `why` is the reason of those that are None."""
 
     def metric(
         value: float | None, unit: Literal["J", "s", "W"], better: Literal["lower", "neither"]

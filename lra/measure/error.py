@@ -1,10 +1,10 @@
 """One error cell: outputs and gradients of a mechanism against softmax attention in float64.
 
-Both begin with the same queries, keys, values and gradient of the output, as the mechanism's type
-rounds them: the figures hold the error of the mechanism and of its arithmetic, and none of rounding
-inputs. A mechanism may make keys of its own and leave pairs out (`Attention.comes_near`); exact
-attention is then over these, made anew in float64. Anything else that a mechanism draws from its
-input comes from a random one. Parameters are untrained, and no position is padded.
+Both begin with the same queries, keys, values and gradient of the output, rounded to the
+mechanism's dtype: the figures hold the error of the mechanism and of its arithmetic, not that of
+rounded inputs. A mechanism may make keys of its own and leave pairs out (`Attention.comes_near`);
+exact attention is then over these, made anew in float64. Anything else that a mechanism derives
+from its input comes from a random one. Parameters are untrained, and no position is padded.
 
 B batch   N length, of queries   M keys   D width   H heads   G heads of keys and values
 K head width   V value width
@@ -36,13 +36,13 @@ from lra.core.records import Metric
 from lra.measure.layer import build
 
 ROWS = 512
-"""Queries that exact attention is computed for at a time: a block of weights at length 4096 is
-17 MB, whatever the number of heads."""
+"""Queries per block of exact attention: a block of weights at length 4096 is 17 MB, whatever the
+number of heads."""
 
 
 @dataclass(frozen=True)
 class Error:
-    """What one error cell found."""
+    """Metrics, number of parameters and method of one error cell."""
 
     metrics: dict[str, Metric]
     parameters: int
@@ -50,7 +50,7 @@ class Error:
 
 
 class _Answer(NamedTuple):
-    """An output, and the gradients that an upstream one gives."""
+    """An output, and the gradients for a given gradient of the output."""
 
     output_BHNV: Tensor
     q_BHNK: Tensor
@@ -67,11 +67,11 @@ def measure_error(
 ) -> Error:
     """Return the relative errors of one mechanism on one input, in the Frobenius norm.
 
-    Exact is softmax attention over those queries and keys, or over what the mechanism makes of them
-    where it comes near that (`Attention.comes_near`): Reformer's keys are its queries.
+    The reference is softmax attention over these queries and keys, or over those that the mechanism
+    makes of them (`Attention.comes_near`): Reformer's keys are its queries.
 
-    Raises `UnsupportedError` for what has no queries and keys, for what does not claim to come near
-    softmax attention, and for a direction that it has not.
+    Raises `UnsupportedError` for a mechanism without queries and keys, for one that does not claim
+    to approximate softmax attention, and for a direction that it lacks.
     """
     _refuse(cell, mechanism)
     device, dtype = torch.device(cell.device), getattr(torch, cell.dtype)
@@ -129,7 +129,7 @@ def measure_error(
 
 
 def relative_error(found: Tensor, exact: Tensor) -> Metric:
-    """Return the norm of the difference over the norm of `exact`; none where that is 0."""
+    """Return the norm of the difference over the norm of `exact`; None where that is 0."""
     size = float(exact.double().norm())
     if size == 0.0:
         return Metric(value=None, unit="ratio", why_null="the exact result is zero")
@@ -142,7 +142,8 @@ def relative_error(found: Tensor, exact: Tensor) -> Metric:
 def predicted_error(
     cell: ErrorCell, mechanism: type[Layer], config: MechanismConfig
 ) -> dict[str, float]:
-    """Return the error that theory predicts for a cell's inputs; nothing where it predicts none."""
+    """Return the error that theory predicts for a cell's inputs; nothing where there is no
+    prediction."""
     causal = cell.direction == "causal"
     found = mechanism.predicted_error(
         config, head_width=cell.head_width, input_scale=cell.input_scale, causal=causal
@@ -151,10 +152,10 @@ def predicted_error(
 
 
 def predicted(mechanism: type[Layer], config: MechanismConfig) -> dict[str, Any]:
-    """Return the exponent by which the error is declared to fall, with the budget that it falls
-    with; nothing where no law is declared, or `config` differs from its in more than the budget.
+    """Return the declared exponent of the error's decrease, and the settings that are its budget;
+    nothing where no law is declared, or `config` differs from the law's in other settings.
 
-    Half the exponent of the mean squared error, which is what a mechanism declares.
+    The exponent is half of the one that a mechanism declares, for the mean squared error.
     """
     law = mechanism.convergence()
     if law is None:
@@ -184,7 +185,8 @@ def _refuse(cell: ErrorCell, mechanism: type[Layer]) -> None:
 
 
 def _build(cell: ErrorCell, mechanism: type[Layer], config: MechanismConfig) -> Attention:
-    """The layer on the CPU, in evaluation mode; the cell's seed draws all that is random in it."""
+    """Return the layer on the CPU, in evaluation mode; the cell's seed draws all that is random in
+    it."""
     width = cell.heads * cell.head_width
     dims = Dims(width=width, qkv_width=width, heads=cell.heads, max_length=cell.length)
     layer = build(mechanism, dims, config, seed=cell.seed)
@@ -200,7 +202,7 @@ def _exact(
     upstream_BHNV: Tensor,
     context: Context,
 ) -> _Answer:
-    """The softmax attention that a layer comes near, and its gradients, in float64."""
+    """Return the softmax attention that a layer approximates, and its gradients, in float64."""
     leaves = [x.detach().double().requires_grad_() for x in (q_BHNK, k_BGNK, v_BGNV)]
     near = layer.comes_near(leaves[0], leaves[1], leaves[2], context)
     assert near is not None, "refused before"
@@ -213,11 +215,11 @@ def _exact(
 
 
 def _softmax(near: Exact, upstream_BHNV: Tensor, context: Context) -> _Answer:
-    """Example by example, head by head, `ROWS` queries at a time, so that memory does not grow with
-    the square of the length.
+    """Compute it example by example, head by head, `ROWS` queries at a time, so that memory does
+    not grow with the square of the length.
 
-    A causal block is given the keys up to its own last query, as the oracle lets the last of both
-    coincide.
+    A causal block gets the keys up to its own last query, since the oracle aligns the last query
+    with the last key.
     """
     q, k, v = (x.detach() for x in near.heads[:3] if x is not None)
     found = _Answer(torch.empty_like(upstream_BHNV), *(torch.zeros_like(x) for x in (q, k, v)))

@@ -1,9 +1,9 @@
 """Latency of a call: warm up to a steady state, then samples until they settle or time is spent.
 
 On a CPU the host's clock is read around each call. On a GPU events are recorded around each call,
-after the L2 cache has been flushed outside them, and one synchronisation ends a block of calls.
-What is measured is the time of the call alone: inputs are ready, and whatever must be undone
-between calls (gradients) is undone off the clock.
+after the L2 cache has been flushed outside them, and one synchronisation ends a block of calls. The
+time is that of the call alone: inputs are ready, and gradients are cleared between calls, off the
+clock.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from lra.core.records import Metric
 Call = Callable[[], object]
 
 FLOOR = 10
-"""Fewest samples, whatever the budget."""
+"""Smallest number of samples, whatever the budget."""
 FLOOR_SLOW = 5
-"""Fewest samples of calls longer than a second."""
+"""Smallest number of samples of a call longer than a second."""
 CEILING = 500
-"""Most samples: enough for any quantile that is quoted."""
+"""Largest number of samples: enough for any quantile that is quoted."""
 SETTLED = 0.02
 """Interquartile range over median below which more samples would say nothing new."""
 WARM_SHARE = 0.25
-"""Of the budget, spent warming up; four times that where no steady state comes."""
+"""Share of the budget for warming up; four times that where no steady state comes."""
 WINDOW = 4
-"""Calls whose median is compared with that of the calls before them."""
+"""Number of calls whose median is compared with that of as many calls before them."""
 TREND = 0.05
-"""Still getting faster by more than this share is not yet steady."""
+"""Largest decrease between those medians, as a share, in a steady state."""
 
 
 class Stopwatch(Protocol):
-    """Times calls one by one, in seconds."""
+    """Timer of calls, one by one, in seconds."""
 
     name: str
 
@@ -49,8 +49,8 @@ class Stopwatch(Protocol):
 
 
 class HostStopwatch:
-    """The host's clock around each call; `synchronize` waits for a device inside the region, whose
-    cache `flush` empties before it."""
+    """The host's clock around each call; `synchronize` waits for a device before the clock stops,
+    and `flush` empties its cache before each call."""
 
     def __init__(
         self,
@@ -83,12 +83,13 @@ class HostStopwatch:
 
 
 class DeviceStopwatch:
-    """Events around each call on a device's stream, its cache flushed before the first of them."""
+    """Events around each call on a device's stream, with its cache flushed before the first of
+    them."""
 
     name = "CUDA events, L2 flushed outside"
 
     def __init__(self, flush: Call, event: Callable[[], Any], synchronize: Call) -> None:
-        """Take the device's primitives; `event` makes what `torch.cuda.Event` is."""
+        """Take the device's primitives; `event` makes objects like `torch.cuda.Event`."""
         self._flush = flush
         self._event = event
         self._synchronize = synchronize
@@ -103,11 +104,11 @@ class DeviceStopwatch:
             call()
             end.record()
         self._synchronize()
-        # They tell half a microsecond: more digits would be those of float32.
+        # Events resolve half a microsecond: more digits would be those of float32.
         return [round(start.elapsed_time(end) / 1e3, 10) for start, end in pairs]
 
     def on_host(self) -> HostStopwatch:
-        """Return the host's clock for the same calls, which finds the cache as empty."""
+        """Return the host's clock for the same calls, with the cache as empty."""
         return HostStopwatch(self._synchronize, self._flush)
 
 
@@ -125,13 +126,13 @@ def cuda_stopwatch(device: torch.device) -> DeviceStopwatch:
 
 @dataclass(frozen=True)
 class Latency:
-    """All samples of one call, and how they came about."""
+    """All samples of one call, and how the warm-up ended."""
 
     seconds: tuple[float, ...]
-    """In the order taken."""
+    """Samples in the order taken."""
     warmup_calls: int
     steady: bool
-    """Whether the warm-up ended because nothing got faster any more, not because time was up."""
+    """Whether the warm-up ended in a steady state, and not because time was up."""
 
     def metric(self) -> Metric:
         """Return the metric: the median, with quartiles, minimum and every sample."""
@@ -186,9 +187,9 @@ def quartiles(samples: Sequence[float]) -> tuple[float, float, float]:
 def _warm_up(
     call: Call, stopwatch: Stopwatch, seconds: float, between: Call, now: Callable[[], float]
 ) -> tuple[list[float], bool]:
-    """Call until `seconds` are over and the calls have stopped getting faster."""
+    """Call until `seconds` are over and the calls no longer get faster."""
     warm = stopwatch.time(call, 1, between)
-    # After the first call, which may have compiled for longer than all the rest takes.
+    # After the first call, which may have compiled for longer than all others take.
     start = now()
     while True:
         spent = now() - start
@@ -213,7 +214,7 @@ def _settled(samples: list[float], enough: int) -> bool:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Collect garbage before, none inside."""
+    """Collect garbage before, and none inside."""
     gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""The layer that a cell measures: built with what it shares, and owning it."""
+"""The layer that a cell measures, as the owner of the parts that it would share in a model."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from attention_impls.contract import Dims, Layer, MechanismConfig
 def build(mechanism: type[Layer], dims: Dims, config: MechanismConfig, *, seed: int = 0) -> Layer:
     """Return a layer on the CPU, in float32; the seed draws all that is random in it.
 
-    What layers of a model share is its submodule: moved, cast, counted and cleared with it, once,
-    as a model does.
+    The parts that layers of a model share are its submodule: moved, cast, counted and cleared with
+    it, once, as in a model.
     """
     torch.manual_seed(seed)
     shared: nn.Module | None = mechanism.build_shared(dims, config)

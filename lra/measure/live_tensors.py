@@ -1,7 +1,7 @@
-"""Peak of live tensors on a CPU: what torch's allocator hands out and takes back, added up.
+"""Peak of live tensors on a CPU: the running sum of torch's allocations and releases.
 
 Unlike resident size it depends on the sequence of allocations alone, so that it is the same in
-every run of a program; unlike it, it misses what libraries allocate by themselves.
+every run of a program; but it misses memory that libraries allocate by themselves.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 from torch.profiler import ProfilerActivity, profile
 
 _MEMORY = "[memory]"
-"""How the profiler names an allocation, of so many bytes, or the end of one, of so many less."""
+"""Name of the profiler's events for allocations and releases; a release has a negative size."""
 
 
 def tensor_peak(call: Callable[[], object], *, between: Callable[[], object] = lambda: None) -> int:
-    """Return by how many bytes live tensors grew at most during one call.
+    """Return the largest growth of live tensors during one call, in bytes.
 
-    What the call returns is alive until it ends; what was there before it and is given back in it
-    lowers nothing. `between` runs before it, unseen.
+    The call's result is alive until it ends. The profiler does not see the release of tensors from
+    before the call, so it lowers nothing. `between` runs before it, unseen.
     """
     between()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:

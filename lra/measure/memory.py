@@ -2,8 +2,8 @@
 
 Four figures that are never mixed, each above its level just before the call: bytes resident in
 the process (CPU); bytes in live tensors, bytes that torch's allocator took from the driver, and
-bytes that the whole device holds, whoever took them (GPU). Where a
-figure cannot be had it is None with the reason, never 0.
+bytes that the whole device holds, for any process (GPU). A figure that cannot be had is None with
+the reason, never 0.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import torch
 from lra.core.records import Metric
 
 CALLS = 3
-"""Calls of a pass. On a CPU the smallest peak counts: what the first call sets up for good is in
-all of them, what the heap happened to waste is in one."""
+"""Calls of a pass. On a CPU the smallest peak counts: memory that the first call sets up for good
+is in all of them, waste of the heap in one."""
 
 RESOLUTION = 256 * 1024
-"""Bytes resident below which a peak means nothing: the kernel counts in batches of pages."""
+"""Resident bytes below which a peak means nothing: the kernel counts in batches of pages."""
 
 _SMALL = 64 * 1024
 _LARGE = 32 * 1024 * 1024
@@ -38,7 +38,7 @@ def measure_memory(
 ) -> dict[str, Metric]:
     """Return the peaks of `call` by name; `between` runs before and after each call.
 
-    The caller has called before, so that what libraries set up once is not counted.
+    `call` has run before, so that memory that libraries set up once is not counted.
     """
     if device.type == "cuda":
         allocated, reserved, taken = _device_peaks(call, device, between)
@@ -67,7 +67,7 @@ def _resident(peak: int | None) -> Metric:
 
 def _allocated(device: int, reserved: int) -> Metric:
     if device < reserved:
-        # By its other users, or by torch's allocator after an allocation failed.
+        # Taken by its other users, or given back by torch's allocator after an allocation failed.
         return _unknown("memory of the device was given back meanwhile")
     return _bytes(device)
 
@@ -75,10 +75,10 @@ def _allocated(device: int, reserved: int) -> Metric:
 def resident_growth(
     call: Callable[[], object], *, between: Callable[[], object] = lambda: None
 ) -> int | None:
-    """Return by how many bytes the process grew at most during the call; None if unknown.
+    """Return the largest growth of the process during the call, in bytes; None if unknown.
 
     Linux lets a process reset its own high-water mark; below `RESOLUTION` it means nothing.
-    Elsewhere the mark only ever rises, and what was called before hides the call.
+    Elsewhere the mark only ever rises, and earlier calls hide this one.
     """
     with _mapped_one_by_one():
         between()
@@ -145,9 +145,9 @@ def _device_peaks(
 def _mapped_one_by_one() -> Iterator[None]:
     """Have glibc map each block above `_SMALL` by itself, and unmap it when it is freed.
 
-    Otherwise a peak depends on the holes that earlier allocations happen to have left, by half
-    and more. Afterwards blocks up to `_LARGE` are kept for reuse, which is where glibc's own
-    adaptation ends in a process that runs long.
+    Otherwise a peak depends on the holes that earlier allocations happen to have left, by half and
+    more. Afterwards blocks up to `_LARGE` are kept for reuse, as by glibc's own adaptation in a
+    process that runs long.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda parameter, value: 0)
     mallopt(_M_MMAP_THRESHOLD, _SMALL)

@@ -1,4 +1,4 @@
-"""What the driver of a GPU tells of it: its energy counter, and what its clocks depend on."""
+"""A GPU by its driver's own library: energy counter, clocks and the reasons that hold them down."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lra.measure.energy import CounterError
 
 
 class Board:
-    """One GPU board, as NVML knows it."""
+    """One GPU board, by NVML."""
 
     def __init__(self, handle: Any) -> None:
         """Take NVML's handle of the device."""
         self._handle = handle
         self.idle_watts: float | None = None
-        """Its power when nothing runs on it, once that has been measured."""
+        """Power of the idle board; None until it has been measured."""
 
     def joules(self) -> float:
-        """Return the energy since the driver was loaded; raises `CounterError` if not told."""
+        """Return the energy since the driver was loaded; raises `CounterError` if there is none."""
         import pynvml
 
         try:
@@ -33,7 +33,7 @@ class Board:
     def shared(self) -> bool:
         """Return whether more than one process has a context here, if only an idle notebook.
 
-        Their numbers say nothing: in a container they are those of the host. Raises `CounterError`
+        Process ids say nothing: in a container they are those of the host. Raises `CounterError`
         where the driver does not tell.
         """
         import pynvml
@@ -44,7 +44,8 @@ class Board:
             raise CounterError(f"the driver does not tell who holds the device: {error}") from error
 
     def throttled(self) -> list[str]:
-        """Return why the clocks are held down now, in words; empty where the driver tells none."""
+        """Return the reasons that hold the clocks down now, in words; none where the driver does
+        not tell."""
         import pynvml
 
         with suppress(pynvml.NVMLError):
@@ -52,8 +53,8 @@ class Board:
         return []
 
     def state(self) -> dict[str, Any]:
-        """Return clocks in MHz, temperature in degrees Celsius, power limit in W and why the clocks
-        are held down, each where the driver tells."""
+        """Return clocks in MHz, temperature in degrees Celsius, power limit in W and the reasons
+        that hold the clocks down, each where the driver tells."""
         import pynvml
 
         asked: dict[str, Callable[[], Any]] = {
@@ -86,17 +87,18 @@ THROTTLES = {
     0x40: "temperature (hardware)",
     0x80: "power brake",
 }
-"""Bits of NVML's reasons that hold a busy device down; others say that it idles, or was told to."""
+"""Bits of NVML's reasons that hold a busy device down; the others mean that it idles, or was told
+to."""
 
 
 def describe_throttling(bits: int) -> list[str]:
-    """Return why clocks are held down, in words; empty where they are not."""
+    """Return the reasons that hold clocks down, in words; none for no bits."""
     return [words for bit, words in THROTTLES.items() if bits & bit]
 
 
 @cache
 def board(device: torch.device) -> Board | str:
-    """Return the board of a device, the same each time, or why there is none to ask."""
+    """Return the board of a device, the same each time, or why there is none."""
     if device.type != "cuda":
         return "no energy counter that a user may read on a CPU"
     import pynvml

@@ -1,8 +1,8 @@
 """Counted operations of a call: those of matrix products, convolutions and fused attention.
 
-An addition and a multiplication are two operations. What is done element by element (softmax, sums,
-masks) is left out, as it is from the peak rates that machines are sold by; so are Fourier
-transforms and recurrent kernels of libraries, which hold no product that torch can see.
+An addition and a multiplication are two operations. Work element by element (softmax, sums, masks)
+is left out, as in the peak rates that machines are sold by; so are Fourier transforms and recurrent
+kernels of libraries, which hold no product that torch can see.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Shape = Sequence[int]
 def count_operations(
     call: Callable[[], object], *, between: Callable[[], object] = lambda: None
 ) -> int:
-    """Return how many operations one call counts; `between` runs before it, uncounted."""
+    """Return the number of operations of one call; `between` runs before it, uncounted."""
     between()
     with _Counter() as counter:
         call()
@@ -36,7 +36,7 @@ def count_operations(
 
 
 def declared_operations(cell: EfficiencyCell, module: nn.Module) -> Metric:
-    """Return what a layer declares of a cell's call: by formula, nothing runs."""
+    """Return the operations that a layer declares for a cell's call, by formula: nothing runs."""
     value, why = None, ""
     if cell.level != "layer":
         why = f"declared of a layer, and this is level {cell.level}"
@@ -56,8 +56,7 @@ def declared_operations(cell: EfficiencyCell, module: nn.Module) -> Metric:
 class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up torch's formulas as operations go by.
 
-    torch's own counter asks modules who they are, too, which fails for parameters that a module
-    returns.
+    torch's own counter also tracks modules, which fails for parameters that a module returns.
     """
 
     def __init__(self) -> None:
@@ -68,7 +67,7 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         formula = _FORMULAS.get(func._overloadpacket)
         if formula is None:
-            # Made of others, as a linear map outside of autograd is.
+            # Made of other operators, as a linear map outside of autograd is.
             with self:
                 made = func.decompose(*args, **kwargs)
             if made is not NotImplemented:
@@ -117,8 +116,8 @@ _OWN: dict[Any, Any] = {
     _ATEN._scaled_dot_product_flash_attention_for_cpu: _fused,
     _ATEN._scaled_dot_product_flash_attention_for_cpu_backward: _fused_backward,
 }
-"""Where torch's own formulas pass over an operator or, by version, refuse some of its calls: fused
-attention on a CPU or with fewer heads of keys, products in place or with a type of their own."""
+"""Formulas where torch's own pass over an operator or, by version, refuse some of its calls: fused
+attention on a CPU or with fewer heads of keys, products in place or with a dtype of their own."""
 _FORMULAS = flop_registry | {
     packet: shape_wrapper(formula)  # type: ignore[no-untyped-call]
     for packet, formula in _OWN.items()

@@ -1,8 +1,9 @@
-"""What a mechanism attends to: which pairs of positions may interact, and how much they do.
+"""Attention pattern of a mechanism: which pairs of positions may interact, and how strongly they
+do.
 
-Weights are the oracle's; what has no oracle with weights (a recurrence, other people's attention)
-gets its dependence measured by gradients. All in float64, other people's in
-float32 where they take nothing else, on the CPU.
+Weights are the oracle's; for a mechanism without them (a recurrence, other people's attention) the
+dependence is measured by gradients. All in float64 on the CPU, other people's in float32 where they
+take nothing else.
 
 B batch   N positions   D model width   H heads   K width of a head
 """
@@ -24,19 +25,20 @@ from lra.measure.layer import build
 
 ROUNDING = 1e-12
 """Share of the largest dependence below which one counts as none: a convolution by way of Fourier
-transforms lets a little of everything into everything."""
+transforms makes everything depend on everything a little."""
 
 MOST_NUMBERS = 2**14
-"""Of an output whose dependence is measured, positions times features: beyond it takes minutes."""
+"""Largest output, positions times features, whose dependence is measured: larger ones take
+minutes."""
 
 COPIED = 2**18
-"""Most numbers of an input and its copies together, where gradients are taken."""
+"""Largest number of elements of an input and its copies together, where gradients are taken."""
 
 
 def measure_pattern(
     cell: ShowCell, mechanism: type[Layer], config: MechanismConfig, *, source: str | None
 ) -> Pattern:
-    """Return what an untrained layer attends to; `source` is the file of the input, if any.
+    """Return the pattern of an untrained layer; `source` is the file of the input, if any.
 
     Raises `UnsupportedError` for a direction that the mechanism does not claim.
     """
@@ -44,7 +46,7 @@ def measure_pattern(
     x_1ND = _input(cell, source)
     context = Context(causal=cell.direction == "causal")
     with torch.no_grad():
-        # Whatever the card does not claim is refused here, as it is everywhere.
+        # Requests outside the card are refused here, as everywhere.
         try:
             layer(x_1ND, context)
         except RuntimeError:
@@ -66,8 +68,8 @@ def measure_pattern(
 def dependence(layer: Layer, x_1ND: Tensor, context: Context) -> Tensor:
     """Return |d y_i / d x_j|, summed over the features of both, (N, N).
 
-    Copies of the input answer for one number of the output each: no example of a batch depends on
-    another.
+    Copies of the input give the gradient of one output element each: no example of a batch depends
+    on another.
     """
     _, n, width = x_1ND.shape
     if n * width > MOST_NUMBERS:
@@ -105,9 +107,10 @@ def _input(cell: ShowCell, source: str | None) -> Tensor:
 
 
 def _declared(layer: Layer, x_1ND: Tensor, context: Context) -> tuple[Tensor | None, Tensor | None]:
-    """Return the support, (1 or H, N, N), and the oracle's weights, (H, N, N), as far as they are.
+    """Return the support, (1 or H, N, N), and the oracle's weights, (H, N, N); None for each that
+    is not there.
 
-    A support that nobody declared, the contract's own, says nothing without weights.
+    The contract's own support, where the mechanism declares none, says nothing without weights.
     """
     if not isinstance(layer, Attention):
         return None, None

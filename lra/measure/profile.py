@@ -1,8 +1,8 @@
-"""Where the time of a training step goes: whole steps, the same in parts, and what runs inside.
+"""Profile of a training step: the time of whole steps, of their parts and of their operators.
 
-Whole steps come first and are what a training does, waiting for a device only at the ends of a
-stretch; their rate is the one to quote. In parts a GPU is waited for after each, so that a part has
-the time of what it started; on a GPU the parts add up to more than a step.
+Whole steps come first and run as in a training, waiting for a device only at the ends of a stretch;
+their rate is the one to quote. Parts wait for a GPU after each, so that a part has the time of the
+kernels that it started; on a GPU the parts add up to more than a step.
 
     E examples, S = E * inputs sequences
 """
@@ -35,25 +35,25 @@ from lra.training.setup import Training
 from lra.training.step import Step
 
 FEW, MANY = 5, 50
-"""Batches of a stretch, at least and at most."""
+"""Smallest and largest number of batches in a stretch."""
 STRETCHES = 5
-"""Of whole steps, where the time is enough; two at least."""
+"""Stretches of whole steps, where the time is enough; two at least."""
 TOP = 8
-"""Operators that are named."""
+"""Number of operators that are named."""
 _PROFILED, _PROFILED_SECONDS = 10, 0.5
-"""At most so many steps under torch's profiler, whose bookkeeping takes longer than they do; else
-as many as take so long, three at least."""
+"""Largest number of steps under torch's profiler, and their seconds without it beyond which fewer
+are taken, three at least: its bookkeeping takes longer than the steps."""
 _WRAPPER = "autograd::engine::"
-"""What torch calls its own loop around a node of the graph."""
+"""Prefix of torch's own loop around a node of the graph."""
 _COMPILED = "## Call CompiledFxGraph "
-"""What it calls a graph that it compiled, before a hash."""
+"""Prefix of a compiled graph's name, before a hash."""
 
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What the profile of one training's step found."""
+    """Metrics and method of the profile of a training's step."""
 
     metrics: dict[str, Metric]
     method: dict[str, Any]
@@ -68,10 +68,10 @@ def measure_profile(
     report: Callable[[str], None] = lambda phase: None,
     clock: Clock = perf_counter,
 ) -> Profile:
-    """Measure the step of a training from its first seed on, without the training.
+    """Measure the steps of a training's start, without the training.
 
-    `seconds` are for the whole steps. The model is trained by what is measured. Raises
-    `UnsupportedError` for a precision that the device lacks.
+    `seconds` are for the whole steps. The measured steps train the model. Raises `UnsupportedError`
+    for a precision that the device lacks.
     """
     step = Step(model.to(device), training, device=device)
     torch.manual_seed(training.seed)
@@ -80,15 +80,15 @@ def measure_profile(
     runs = StepTimer(step, _synchronized(device), clock)
     few = sample_steps(step, FEW)
     report("warm up")
-    # The longest first: what it compiles and allocates is enough for all.
+    # Longest first: its compilation and memory are enough for all.
     runs(few[-1:])
     new = _warm_up_batches(step, few)
     first = runs(new) / len(new) if new else None
     runs(few)
     each = runs(few) / len(few)
     batches = sample_steps(step, max(FEW, min(MANY, int(seconds / (STRETCHES * each)))))
-    # Whatever is planned anew for a batch of other sizes is no step's usual time; for a CUDA graph
-    # that is its first call, and the second, which it records.
+    # Plans made anew for a batch of other sizes are no step's usual time; for a CUDA graph they are
+    # its first call, and the second, which it records.
     runs(batches)
     runs(batches)
     report("steps")
@@ -114,7 +114,7 @@ def measure_profile(
             "step_seconds": step_seconds,
             "steps_per_second": msgspec.structs.replace(
                 _median_metric([1.0 / one for one in whole], "1/s", "higher"),
-                # Of an even number of stretches the median rate would be another.
+                # For an even number of stretches the median rate would be another.
                 value=1.0 / step_seconds.value,
             ),
             "step_in_parts_seconds": _seconds(apart),
@@ -142,14 +142,14 @@ def measure_profile(
 
 
 class StepTimer:
-    """Makes the steps of some batches of the first epoch one after the other, and times them."""
+    """Timer of the steps on some batches of the first epoch, one after another."""
 
     def __init__(self, step: Step, wait: Callable[[], None], clock: Clock) -> None:
         self.step, self.wait, self.clock = step, wait, clock
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=step.device)
 
     def __call__(self, batches: Sequence[int]) -> float:
-        """Return how many seconds the steps take together."""
+        """Return the seconds of all the steps together."""
         self.wait()
         started = self.clock()
         for done in batches:
@@ -159,8 +159,8 @@ class StepTimer:
 
 
 def sample_steps(step: Step, most: int) -> list[int]:
-    """Return at most so many of a training's steps in its first epoch, evenly spread over the
-    lengths of their batches, the shortest first: their mean time is nearly that of all."""
+    """Return at most `most` of the steps in a training's first epoch, evenly spread over the
+    lengths of their batches, shortest first: their mean time is nearly that of all."""
     steps = range(min(step.order.batches, step.spec.steps))
     longest = [step.order.longest_E[step.order.rows(done)].max() for done in steps]
     by_length = sorted(steps, key=longest.__getitem__)
@@ -168,7 +168,7 @@ def sample_steps(step: Step, most: int) -> list[int]:
 
 
 def _warm_up_batches(step: Step, batches: Sequence[int]) -> list[int]:
-    """The first batch of each length, but for that of the last."""
+    """The first batch of each length, without that of the last length."""
     first: dict[int, int] = {}
     for done in batches:
         longest = int(step.order.longest_E[step.order.rows(done)].max())
@@ -177,7 +177,7 @@ def _warm_up_batches(step: Step, batches: Sequence[int]) -> list[int]:
 
 
 def padding_share(step: Step) -> float:
-    """Return which share of the positions that an epoch computes is padding."""
+    """Return the share of padding among the positions that an epoch computes."""
     real = computed = 0
     for done in range(step.order.batches):
         for rows in step.rows(done)[0]:
@@ -189,7 +189,8 @@ def padding_share(step: Step) -> float:
 
 @contextmanager
 def time_parts(step: Step, wait: Callable[[], None], clock: Clock) -> Iterator[dict[str, float]]:
-    """Time each part of the steps made meanwhile; gives the seconds of all of them together."""
+    """Time each part of the steps made in the context; yields the seconds of each part over all of
+    them."""
     seconds = dict.fromkeys(PARTS, 0.0)
 
     def timed(name: str, part: Callable[..., object]) -> Callable[..., object]:
@@ -203,7 +204,7 @@ def time_parts(step: Step, wait: Callable[[], None], clock: Clock) -> Iterator[d
         return run
 
     for name in PARTS:
-        # On the instance, before its class: the step itself stays as it is.
+        # Set on the instance, which hides its class: the step itself stays as it is.
         setattr(step, name, timed(name, getattr(step, name)))
     try:
         yield seconds
@@ -213,7 +214,7 @@ def time_parts(step: Step, wait: Callable[[], None], clock: Clock) -> Iterator[d
 
 
 def _row_seconds(step: Step, split: Split, runs: StepTimer) -> float:
-    """How long one example of the validation split takes to evaluate, in batches as of a
+    """Return the seconds to evaluate one example of the validation split, in batches as in a
     training."""
     collate = step.collate.over(split)
     batches = _evenly_spread(evaluation_rows(split, step.spec.evaluation_batch), FEW)
@@ -237,7 +238,8 @@ def _row_seconds(step: Step, split: Split, runs: StepTimer) -> float:
 
 
 def _operators(runs: StepTimer, batches: Sequence[int], device: torch.device) -> dict[str, Metric]:
-    """The operators with the most self time, in seconds a step; on a GPU also its kernels."""
+    """Return the operators with the most self time, in seconds a step; on a GPU also the number of
+    kernels."""
     on_gpu = device.type == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
     with torch.profiler.profile(activities=activities, acc_events=True) as profiler:
@@ -251,7 +253,7 @@ def _operators(runs: StepTimer, batches: Sequence[int], device: torch.device) ->
     kernels = [one for one in events if one.device_type == DeviceType.CUDA]
 
     def own(event: Any) -> float:
-        """Seconds a step."""
+        """Return its self time in seconds a step."""
         total = event.self_device_time_total if on_gpu else event.self_cpu_time_total
         return float(total) / 1e6 / len(batches)
 
@@ -261,7 +263,7 @@ def _operators(runs: StepTimer, batches: Sequence[int], device: torch.device) ->
         spent["compiled graphs" if compiled else one.key.removeprefix("aten::")] += own(one)
     most = sorted(spent, key=spent.__getitem__, reverse=True)[:TOP]
     found = {OPERATOR + name: _seconds(spent[name]) for name in most}
-    # On a GPU also what kernels take that no operator of torch's own has started.
+    # On a GPU with the time of kernels that no operator of torch's own has started.
     found["operators_seconds"] = _seconds(sum(map(own, kernels if on_gpu else called)))
     if on_gpu:
         launched = sum(one.count for one in kernels if not one.key.startswith(("Mem", "mem")))
@@ -270,7 +272,7 @@ def _operators(runs: StepTimer, batches: Sequence[int], device: torch.device) ->
 
 
 def _evenly_spread(items: Sequence[Any], most: int) -> list[Any]:
-    """The middles of so many equal parts of a sequence; all of a shorter one."""
+    """Return the middles of `most` equal parts of a sequence; all of a shorter one."""
     count = min(most, len(items))
     return [items[(2 * n + 1) * len(items) // (2 * count)] for n in range(count)]
 
@@ -286,7 +288,7 @@ def _seconds(value: float) -> Metric:
 
 
 def _median_metric(samples: Sequence[float], unit: Any, better: Any) -> Metric:
-    """A figure of stretches: their median and quartiles."""
+    """Return a metric of stretches: their median and quartiles."""
     q1, median, q3 = quartiles(samples)
     return Metric(
         value=median, unit=unit, better=better, samples=tuple(samples), q1=q1, q3=q3,

@@ -26,7 +26,7 @@ def build(
     position: type[Position],
     task: TaskCard,
 ) -> nn.Module:
-    """Return the model of a cell's task around a mechanism, on the CPU, in the cell's type."""
+    """Return the model of a cell's task around a mechanism, on the CPU, in the cell's dtype."""
     assert cell.model is not None, "the planner gives a model to every cell of this level"
     if cell.mode == "decode":
         raise UnsupportedError("decoding is measured at level layer; leave the other levels out")
@@ -46,15 +46,16 @@ def build(
 def prepare_step(
     cell: EfficiencyCell, model: nn.Module, task: TaskCard, device: torch.device
 ) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Return a forward pass, or a training step (loss, gradients and AdamW), and what must run
-    between two of them.
+    """Return a forward pass, or a training step (loss, gradients and AdamW), and the function to
+    run between two of them.
 
-    Tokens are random, all real and as long as the cell says: what is shorter is padded to as much.
+    Tokens are random, all real and of the cell's length, since training pads shorter sequences to
+    it.
     """
     generator = torch.Generator().manual_seed(0)
     shape = (cell.batch * task.inputs, cell.length)
     tokens_SN = torch.randint(1, task.vocabulary, shape, generator=generator).to(device)
-    # One label an example, or one a token.
+    # One label for each example, or one for each token.
     labelled = shape if task.asks == "token" else (cell.batch,)
     labels = torch.randint(task.classes, labelled, generator=generator).flatten().to(device)
     answer: Callable[..., Tensor] = as_executed(cell, model)
@@ -67,7 +68,7 @@ def prepare_step(
         return infer, lambda: None
 
     parameters = [p for p in model.parameters() if p.requires_grad]
-    # A rate so small that the weights, and with them the work, stay what they are.
+    # A rate so small that the weights, and with them the work, hardly change.
     optimiser = torch.optim.AdamW(parameters, lr=1e-8, fused=True)
 
     def step() -> None:

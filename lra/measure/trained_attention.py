@@ -1,4 +1,4 @@
-"""What a trained model attends to: attention distance, and attention rollout.
+"""Attention of a trained model: attention distance, and attention rollout.
 
 Distance: Tay et al., "Long Range Arena", ICLR 2021 (arXiv 2011.04006), Figure 2. Rollout: Abnar and
 Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020 (arXiv 2005.00928). Weights are the
@@ -29,16 +29,17 @@ from lra.models.classifier import Classifier
 from lra.training.batches import Collator
 
 EXAMPLES = 64
-"""Sequences whose distances are averaged, at most."""
+"""Largest number of sequences that distances are averaged over."""
 DRAWN = 8
-"""Pictures at most, as many of each label."""
+"""Largest number of pictures, as many of each label."""
 SECONDS = 30.0
-"""After which no further sequence or picture is begun: some oracles are loops over all pairs."""
+"""Seconds after which no further sequence or picture is begun: some oracles are loops over all
+pairs."""
 MOST_WEIGHTS = 2**25
-"""Of one layer, heads times N squared: a quarter of a gibibyte, of which a softmax holds several.
-Longer inputs are not looked at."""
+"""Largest number of weights of one layer, heads times N squared: a quarter of a gibibyte, and a
+softmax holds it several times. Longer inputs are not looked at."""
 ALL_WEIGHTS = 2**28
-"""Of all layers and sequences together, about as many."""
+"""Largest number of weights of all layers and sequences together, approximately."""
 
 
 @torch.no_grad()
@@ -51,10 +52,11 @@ def measure_trained_attention(
     pad_to_length: bool,
     pictures: bool,
 ) -> TrainedAttention | None:
-    """Return how far each head looks and, of classifiers with a class token, which pixels of a few
-    pictures the answer came from; None where a mechanism has no weights, or too many.
+    """Return the distance that each head looks over and, for classifiers with a class token, the
+    pixels of a few pictures that the answer came from; None where a mechanism has no weights, or
+    too many.
 
-    Distances are those of queries at real tokens. `pad_to_length` is what the training was told;
+    Distances are those of queries at real tokens. `pad_to_length` is that of the training;
     `pictures` says that sequences are square pictures.
     """
     model.eval()
@@ -81,7 +83,7 @@ def measure_trained_attention(
 
 
 def attention_rollout(weights: Iterable[Tensor]) -> Tensor:
-    """Return how much of each output position comes from each input position, (N, N).
+    """Return the share of each output position that comes from each input position, (N, N).
 
     `weights` are those of the layers in order, (H, N, N). Heads are averaged, half of each layer is
     its residual branch, and layers are multiplied.
@@ -110,14 +112,14 @@ def _blocks(model: Classifier) -> Iterable[Block]:
 
 @dataclass(frozen=True)
 class _Inspection:
-    """A trained model over the sequences of one split."""
+    """A trained model with the sequences of one split."""
 
     model: Classifier
     collate: Collator
     device: torch.device
 
     def distances(self, sequence: int) -> Tensor:
-        """Mean distance that each head's real queries look over, (L, H)."""
+        """Return the mean distance that each head's real queries look over, (L, H)."""
         found = []
         for weights_HNN, context in self._weights(sequence):
             places_N = torch.arange(weights_HNN.shape[-1]).to(weights_HNN)
@@ -131,7 +133,7 @@ class _Inspection:
         return torch.stack(found)
 
     def rollout(self, row: int) -> Rollout:
-        """One picture, and the share that each of its pixels has in the class token's answer."""
+        """Return one picture, with each pixel's share in the class token's answer."""
         tokens_1N, mask_1N = self._sequence(row)
         flow_NN = attention_rollout(weights_HNN for weights_HNN, _ in self._weights(row))
         answer = self.model(tokens_1N, mask_1N).argmax()
@@ -145,7 +147,7 @@ class _Inspection:
         )
 
     def _weights(self, sequence: int) -> Iterator[tuple[Tensor, Context]]:
-        """The oracle's weights of each layer, (H, N, N), one layer at a time."""
+        """Yield the oracle's weights of each layer, (H, N, N), one layer at a time."""
         with _inputs(self.model) as inputs:
             self.model.encoder(*self._sequence(sequence))
         for mechanism, x_1ND, context in inputs:
@@ -153,7 +155,7 @@ class _Inspection:
             yield mechanism.oracle(q, k, v, context, **extra)[1][0], context
 
     def _sequence(self, sequence: int) -> tuple[Tensor, Tensor | None]:
-        """Tokens and mask of one sequence, (1, N), as a batch of its example alone has them."""
+        """Return tokens and mask of one sequence, (1, N), as in a batch of its example alone."""
         row, which = divmod(sequence, self.collate.starts_SI.shape[1])
         batch = self.collate(np.array([row])).to(self.device)
         mask_SN = batch.mask_SN
@@ -162,7 +164,7 @@ class _Inspection:
 
 @contextmanager
 def _inputs(model: Classifier) -> Iterator[list[tuple[Attention, Tensor, Context]]]:
-    """What comes into each mechanism while the model runs."""
+    """Collect the inputs of each mechanism while the model runs."""
     seen: list[tuple[Attention, Tensor, Context]] = []
 
     def note(layer: nn.Module, given: tuple[Any, ...]) -> None:
@@ -177,7 +179,7 @@ def _inputs(model: Classifier) -> Iterator[list[tuple[Attention, Tensor, Context
 
 
 def _balanced(labels: Any) -> list[int]:
-    """The first rows of each label, as many of each as fit."""
+    """Return the first rows of each label, as many of each as fit."""
     different = np.unique(labels)
     of_each = max(1, DRAWN // len(different))
     rows = [row for label in different for row in np.flatnonzero(labels == label)[:of_each]]

@@ -14,7 +14,7 @@ from attention_impls.contract import Context, Layer
 from lra.models.dropout import Dropout
 
 NORM_EPSILON = 1e-6
-"""Of every LayerNorm, as in flax."""
+"""Epsilon of every LayerNorm, as in flax."""
 
 
 class Mlp(nn.Module):
@@ -30,7 +30,7 @@ class Mlp(nn.Module):
             nn.init.normal_(linear.bias, std=1e-6)
 
     def forward(self, x_BND: Tensor) -> Tensor:
-        """(B, N, D) to (B, N, D), each position by itself."""
+        """Return (B, N, D), each position from itself alone."""
         hidden = self.dropout(F.gelu(self.widen(x_BND), approximate="tanh"))
         y_BND: Tensor = self.dropout(self.narrow(hidden))
         return y_BND
@@ -39,8 +39,8 @@ class Mlp(nn.Module):
 class Block(nn.Module):
     """x + dropout(mechanism(norm(x))), then x + MLP(norm(x)).
 
-    The mechanism zeroes padding on its way in and out; the MLP and the residual stream leave
-    there whatever it is, which no real position ever sees.
+    The mechanism zeroes padding on its way in and out; the MLP and the residual stream leave any
+    values there, which no real position ever sees.
     """
 
     def __init__(self, width: int, *, mechanism: Layer, mlp: Mlp, dropout: float) -> None:
@@ -52,11 +52,11 @@ class Block(nn.Module):
         self.mlp = mlp
 
     def forward(self, x_BND: Tensor, context: Context) -> Tensor:
-        """(B, N, D) to (B, N, D)."""
+        """Return (B, N, D)."""
         return self.step(x_BND, context, None)[0]
 
     def step(self, x_BND: Tensor, context: Context, state: Any) -> tuple[Tensor, Any]:
-        """Return the same of positions that go on from a state, and the state after them."""
+        """Return (B, N, D) for positions that go on from a state, and the state after them."""
         mixed_BND, state = self.mechanism(self.mechanism_norm(x_BND), context, state=state)
         x_BND = x_BND + self.dropout(mixed_BND)
         y_BND: Tensor = x_BND + self.mlp(self.mlp_norm(x_BND))

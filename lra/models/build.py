@@ -1,8 +1,8 @@
-"""Build a model around a mechanism that is handed in as a class.
+"""Build a model around a mechanism, given as a class.
 
-Every part draws its parameters from a generator keyed by (seed, part), so two mechanisms under
-one seed start from the same embedding, projections, MLPs and head: what a mechanism draws for
-itself shifts nothing else.
+Every part draws its parameters from a generator keyed by (seed, part), so that two mechanisms under
+one seed start from the same embedding, projections, MLPs and head: a mechanism's own draws shift
+nothing else.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def build_model(
     longest input in tokens; a class token comes on top. torch's default generator is left as it
     was found.
 
-    `fixed` rules: the class token is real, the mean is over real tokens. `lra2021` rules repeat
-    the original's code: the class token inherits the mask of token 0, the mean runs over padding
-    too, and masks are `id > 0`, which the batches see to. One deviation stays: a fully masked row
-    attended uniformly to everything there; here, as everywhere in this project, it gives zero.
+    `fixed` rules: the class token is real, the mean is over real tokens. `lra2021` rules repeat the
+    original's code: the class token inherits the mask of token 0, the mean runs over padding too,
+    and masks are `id > 0`, made with the batches. One deviation stays: a fully masked row attended
+    uniformly to everything there; here, as everywhere in this project, it gives zero.
 
-    Raises `UsageError` for another number of inputs, and for two where each token is to be told;
-    `UnsupportedError` where each token is to be told from those up to it, and the mechanism is not
-    strictly causal: what it has seen of the answer would be counted as its work.
+    Raises `UsageError` for another number of inputs, and for two with an answer at each token;
+    `UnsupportedError` where each token is predicted from those up to it, and the mechanism is not
+    strictly causal: it would have seen the answer.
     """
     if inputs not in (1, 2):
         raise UsageError(f"a model takes one or two sequences per example, not {inputs}")
@@ -152,15 +152,15 @@ def _drawing(seed: int, part: str) -> Iterator[None]:
 def _tie_queries_and_keys(encoder: Encoder) -> None:
     """Start W_k as a copy of W_q, both doubled, in each pair of them that a layer has.
 
-    Without it, small models often miss same-token matches in the steps given; it favours
-    dot-product attention, which is why a protocol must ask for it.
+    Without it, small models often miss same-token matches in the steps given. It favours
+    dot-product attention, so a protocol must ask for it.
     """
     for layer in encoder.modules():
         if not isinstance(layer, Attention):
             continue
         for query, key in layer.matched:
             query.weight.mul_(2.0)
-            # Where several heads share their keys, the first of them is tied.
+            # Where several heads share keys, the first of them is tied.
             heads_HKD = query.weight.view(layer.dims.heads, -1, layer.dims.width)
             firsts_GKD = heads_HKD[:: layer.dims.heads // layer.kv_heads]
             key.weight.copy_(firsts_GKD.flatten(0, 1))

@@ -1,7 +1,7 @@
 """The whole model: an encoder and a head, for single sequences, for pairs and for each token.
 
-E examples, S = E * inputs sequences (pairs interleaved), N tokens, T tokens that are asked,
-D model width, C classes
+E examples, S = E * inputs sequences (pairs interleaved), N tokens, T tokens with a label, D model
+width, C classes
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CUT_NORMAL_STD = 0.87962566103423978
 
 
 class Classifier(nn.Module):
-    """Encoder and head; with two inputs, a two-tower matcher whose towers share all weights."""
+    """Encoder and head; for two inputs, a two-tower matcher with all weights shared."""
 
     def __init__(
         self, encoder: Encoder, head: nn.Module, *, inputs: int, pair_features: PairFeatures
@@ -38,10 +38,10 @@ class Classifier(nn.Module):
         mask_SN: Tensor | None = None,
         asked_T: Tensor | None = None,
     ) -> Tensor:
-        """Return logits, (E, C); of an encoder that pools nothing (T, C), for the tokens `asked`,
-        counted row by row from 0 to S N - 1, or (S, N, C) for all.
+        """Return logits, (E, C); without pooling (T, C), for the tokens `asked_T`, counted row by
+        row from 0 to S N - 1, or (S, N, C) for all.
 
-        `tokens_SN` are integer ids; of pairs, the sequences 2 i and 2 i + 1 make example i.
+        `tokens_SN` are integer ids; in pairs, the sequences 2 i and 2 i + 1 make example i.
         `mask_SN` is True where a token is real; None where nothing is padded.
         """
         vectors = self.encoder(tokens_SN, mask_SN)
@@ -63,14 +63,14 @@ def build_head(width: int, hidden: Sequence[int], classes: int) -> nn.Sequential
 
 
 def pair(x1_ED: Tensor, x2_ED: Tensor, features: PairFeatures) -> Tensor:
-    """Return what the head sees of a pair: (E, 4 D), or (E, 2 D) as the original ran it."""
+    """Return the head's input for a pair: (E, 4 D), or (E, 2 D) as the original ran it."""
     if features == "two":
         return torch.cat([x1_ED, x2_ED], dim=-1)
     return torch.cat([x1_ED, x2_ED, x1_ED * x2_ED, x1_ED - x2_ED], dim=-1)
 
 
 def feature_width(width: int, inputs: int, features: PairFeatures) -> int:
-    """Return how wide the head's input is."""
+    """Return the width of the head's input."""
     if inputs == 1:
         return width
     return width * (4 if features == "four" else 2)

@@ -6,15 +6,15 @@ import torch
 from torch import Tensor, nn
 
 _LEVELS = 1 << 16
-"""Of a draw; the share that is dropped is rounded to their reciprocal."""
+"""Number of levels of a draw; the dropped share is rounded to a multiple of their reciprocal."""
 
 
 class Dropout(nn.Dropout):
     """Srivastava et al., JMLR 2014: zero with probability p, else divided by 1 - p, in training.
 
     torch draws one number of its CPU generator for each element, which took two fifths of a small
-    model's step. Here one number of 64 bits serves four elements, and the share that is kept, which
-    what is kept is divided by, is a multiple of 1 / 65,536. On a GPU, and compiled, it is torch's.
+    model's step. Here one number of 64 bits serves four elements; the kept share, by which kept
+    elements are divided, is a multiple of 1 / 65,536. On a GPU, and compiled, dropout is torch's.
     """
 
     def forward(self, x: Tensor) -> Tensor:

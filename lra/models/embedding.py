@@ -1,4 +1,4 @@
-"""Token embedding, class token and positions: what stands before the first block.
+"""Token embedding, class token and positions: the input of the first block.
 
 B sequences, N tokens, D model width
 """
@@ -42,8 +42,8 @@ class Embedding(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Return (B, N, D) and the mask, both one longer where there is a class token.
 
-        Token ids may be of any integer type; they widen only here. `first` is the position of the
-        first of them, where they go on from others.
+        Token ids may be of any integer dtype; they widen only here. `first` is the position of the
+        first of them, where they continue earlier ones.
         """
         x_BND = self.tokens(tokens_BN.long())
         if self.class_token is not None:

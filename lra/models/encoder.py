@@ -21,11 +21,11 @@ Pooling = Literal["cls", "mean", "first", "none"]
 
 
 class Encoder(nn.Module):
-    """Sequences to vectors, (B, N) token ids to (B, D), or to (B, N, D) where nothing is pooled.
+    """Sequences to vectors: (B, N) token ids to (B, D), or to (B, N, D) without pooling.
 
-    `shared` holds parameters that all the mechanism's layers use, registered here so that they
-    are trained and counted once. Where `recompute` is set, training keeps of a block no more than
-    its input and computes it again on the way back.
+    `shared` holds parameters that all the mechanism's layers use, registered here so that they are
+    trained and counted once. With `recompute`, training keeps only a block's input and computes the
+    block again on the way back.
     """
 
     recompute: bool = False
@@ -51,7 +51,8 @@ class Encoder(nn.Module):
         self.causal = causal
 
     def forward(self, tokens_BN: Tensor, mask_BN: Tensor | None) -> Tensor:
-        """Return the pooled vectors, (B, D); without pooling those of all positions, (B, N, D)."""
+        """Return the pooled vectors, (B, D); without pooling the vectors of all positions, (B, N,
+        D)."""
         x_BND, mask_BN = self.embedding(tokens_BN, mask_BN)
         context = self._context(mask_BN)
         for block in self.blocks:
@@ -81,7 +82,7 @@ class Encoder(nn.Module):
     ) -> tuple[Tensor, list[Any]]:
         """Return the vectors of positions from `first` on, (B, N, D), and the states after them.
 
-        For causal encoders that pool nothing; all tokens are real.
+        For causal encoders without pooling; all tokens are real.
         """
         x_BND, _ = self.embedding(tokens_BN, None, first=first)
         context, after = self._context(None), []

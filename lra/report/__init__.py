@@ -1,4 +1,4 @@
-"""From records alone to a page, tables and plots. Nothing here imports torch."""
+"""Report: a page, tables and plots, from records alone. Nothing here imports torch."""
 
 from lra.report.render import Rendered, render
 

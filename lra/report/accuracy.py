@@ -1,7 +1,7 @@
-"""Accuracies and bits per byte pooled over seeds: a row a mechanism and column.
+"""Accuracies and bits per byte pooled over seeds: one row for each mechanism and column.
 
-A column is one protocol of one task. The interval of 95 % is Student's over seeds; with one seed
-there is none.
+A column is one protocol of one task. The interval of 95 % is Student's over seeds; a single seed
+has none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lra.report.words import differing, flat
 from lra.verdict.accuracy import mean_interval
 
 AVERAGED = ("listops", "text", "retrieval", "image", "pathfinder")
-"""The tasks that a mean accuracy is over; a setting that has fewer of them says which."""
+"""Tasks that a mean accuracy is over; a setting with fewer of them says which."""
 ACCURACY, BITS = "test_accuracy", "bits_per_byte"
 ROW = ["origin", "variant"]
 
@@ -37,29 +37,29 @@ class Column(msgspec.Struct, frozen=True):
 
     protocol: str
     title: str
-    """The task, with whatever tells its protocols in one setting apart."""
+    """Task, with the differences between its protocols in one setting."""
     task: str
     cell: QualityCell
     """Any cell of the column: they share scale, track, data, model and training."""
     rows: Rows
-    """Examples of each split: as many as there were, where the record says so."""
+    """Examples of each split: the real numbers, where the record has them."""
     data: str
     """Hash of the data alone, by which simple baselines are joined."""
 
 
 class Score(msgspec.Struct, frozen=True):
-    """One mechanism on one column, or its mean over columns: a row of a pooled frame."""
+    """Score of one mechanism on one column, or its mean over columns: a row of a pooled frame."""
 
     origin: str
     variant: str
     mechanism: str
     label: str
     mean: float
-    """NaN where there is none."""
+    """Mean score; NaN where there is none."""
     sd: float
-    """Standard deviation over seeds, NaN of one."""
+    """Standard deviation over seeds; NaN for a single one."""
     n: int
-    """Seeds with a figure; of a mean the columns that have one."""
+    """Number of seeds with a figure; for a mean, of columns with one."""
     endings: tuple[tuple[str, str, str], ...]
     """Status, failure and reason of seeds without a figure."""
 
@@ -71,22 +71,24 @@ class Accuracies(msgspec.Struct, frozen=True):
     metric: str
     columns: tuple[Column, ...]
     averaged: tuple[Column, ...]
-    """Those that the mean is over; empty where there is none."""
+    """Columns that the mean is over; empty where there is none."""
     pooled: pd.DataFrame
-    """A row a mechanism and column: origin, variant, mechanism, label, protocol, task, mean, sd, n,
-    low, high, seeds (accuracy by seed), endings (status, failure, reason of seeds without)."""
+    """One row for each mechanism and column: origin, variant, mechanism, label, protocol, task,
+    mean, sd, n, low, high, seeds (accuracy by seed), parameters, endings (status, failure, reason
+    of seeds without)."""
     means: pd.DataFrame
-    """A row a mechanism: mean and sd over the averaged columns, n (columns it has), seeds."""
+    """One row for each mechanism: mean and sd over the averaged columns, n (its columns among
+    them), seeds."""
 
     @property
     def lower(self) -> bool:
-        """Whether the less is the better."""
+        """Whether less is better."""
         return self.metric == BITS
 
 
 def accuracies(evidence: Evidence) -> list[Accuracies]:
-    """Return the scores of each setting and metric: accuracies first; of each, settings with the
-    most mechanisms of the run first."""
+    """Return the scores of each setting and metric: accuracies first, and among each the settings
+    with the most mechanisms of the run first."""
     figures = evidence.figures
     scored = figures[
         (figures["kind"] == "quality")
@@ -107,7 +109,7 @@ def accuracies(evidence: Evidence) -> list[Accuracies]:
 
 
 def scored(evidence: Evidence, scores: Accuracies) -> pd.DataFrame:
-    """Return the figures that a table of scores is made of: a row a seed."""
+    """Return the figures that a table of scores is made of: one row for each seed."""
     figures = evidence.figures
     protocols = [column.protocol for column in scores.columns]
     return figures[(figures["metric"] == scores.metric) & figures["protocol"].isin(protocols)]
@@ -134,7 +136,7 @@ def _scores(evidence: Evidence, metric: str, setting: str, own: pd.DataFrame) ->
 
 
 def _pooled(group: pd.DataFrame, rows: int, metric: str) -> dict[str, Any]:
-    """One mechanism on one column."""
+    """Score of one mechanism on one column."""
     known = group[group["value"].notna()]
     lost = group[group["value"].isna()]
     values = [float(value) for value in known["value"]]
@@ -164,7 +166,7 @@ def _pooled(group: pd.DataFrame, rows: int, metric: str) -> dict[str, Any]:
 
 
 def _columns(evidence: Evidence, own: pd.DataFrame) -> tuple[Column, ...]:
-    """One column per protocol, the five named tasks first."""
+    """Columns, one for each protocol, the five named tasks first."""
     cells: dict[str, QualityCell] = {}
     rows: dict[str, Rows] = {}
     for origin, id in sorted(set(zip(own["origin"], own["record"], strict=True)), reverse=True):
@@ -196,14 +198,14 @@ def _columns(evidence: Evidence, own: pd.DataFrame) -> tuple[Column, ...]:
 
 
 def _differences(cells: Sequence[QualityCell]) -> list[str]:
-    """What tells the protocols of one task apart, in words; of one alone an empty text."""
+    """Words for the differences between the protocols of one task; empty for a single protocol."""
     settings = [
         flat({"data": cell.data, "model": cell.model, "training": cell.training}) for cell in cells
     ]
     for one, cell in zip(settings, cells, strict=True):
         del one["data.hash"]
         if cell.track == "tuned":
-            # Each row has a rate of its own; that of the cell at hand is any of them.
+            # Each row has a rate of its own; the rate of this cell is any of them.
             del one["training.learning_rate"]
     differences = differing(settings)
     if len(set(differences)) < len(cells):
@@ -217,9 +219,9 @@ def _place(task: str) -> tuple[int, str]:
 
 
 def _averaged(columns: Iterable[Column], pooled: pd.DataFrame) -> tuple[Column, ...]:
-    """The columns that a mean is over: of each named task the one with most rows.
+    """Columns that a mean is over: for each named task the one with most rows.
 
-    Empty if two protocols of a task have as many, or if there is but one task.
+    Empty if two protocols of a task share the lead, or if there is only one task.
     """
     number = Counter(pooled[pooled["n"] > 0]["protocol"])
     by_task: dict[str, list[Column]] = {}
@@ -237,7 +239,8 @@ def _averaged(columns: Iterable[Column], pooled: pd.DataFrame) -> tuple[Column, 
 
 
 def _means(pooled: pd.DataFrame, averaged: Sequence[Column]) -> pd.DataFrame:
-    """The mean over tasks of each row that has them all; its spread over seeds that all share."""
+    """Mean over tasks of each row that has them all; its spread over seeds where all tasks have the
+    same."""
     wanted = {column.protocol for column in averaged}
     found = []
     for key, group in pooled.groupby(ROW, sort=True):
@@ -267,8 +270,8 @@ def _means(pooled: pd.DataFrame, averaged: Sequence[Column]) -> pd.DataFrame:
 def winner(
     scores: Accuracies, protocol: str, left_out: Collection[tuple[str, str, str]] = ()
 ) -> tuple[str, str] | None:
-    """Return origin and variant of the best mechanism, no mixing apart, where its interval over
-    seeds lies clear of the next one's; None where it does not, or some row has one seed.
+    """Return origin and variant of the best mechanism but no mixing, where its interval over seeds
+    lies clear of the next one's; None where it does not, or some row has a single seed.
 
     Rows that are `left_out`, by origin, variant and protocol, are in no comparison.
     """

@@ -1,4 +1,4 @@
-"""What the sections of a report are made of."""
+"""Evidence and pooled values that the sections of a report are made of."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lra.report.plots.style import Looks
 
 
 class Analysis(msgspec.Struct, frozen=True):
-    """Records as evidence, and what several sections need of them pooled."""
+    """Records as evidence, with the pooled values that several sections need."""
 
     evidence: Evidence
     accuracies: tuple[Accuracies, ...]
@@ -23,5 +23,5 @@ class Analysis(msgspec.Struct, frozen=True):
 
     @property
     def main(self) -> Accuracies | None:
-        """The accuracies that the headline is about."""
+        """Accuracies of the headline."""
         return next((one for one in self.accuracies if one.metric == ACCURACY), None)

@@ -15,7 +15,8 @@ from lra.report.sections.provenance import footer, subtitle
 
 
 def analyse(evidence: Evidence, assumed: Assumptions | None = None) -> Analysis:
-    """Return what the sections share: pooled accuracies and costs, and the looks of mechanisms."""
+    """Return the values that sections share: pooled accuracies and costs, and the looks of
+    mechanisms."""
     figures = evidence.figures
     named = figures[figures["mechanism"] != ""][["mechanism", "variant"]].drop_duplicates()
     return Analysis(

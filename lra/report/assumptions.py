@@ -1,4 +1,4 @@
-"""Electricity of a reader, which estimates of CO2e and cost rest on; nothing is looked up."""
+"""Electricity of a reader, for estimates of CO2e and cost; nothing is looked up."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import msgspec
 from lra.core.errors import UsageError
 
 MOST_GRAMS = 2000.0
-"""Grams of CO2e per kWh: old lignite plants are near 1200. More is another unit, or a slip."""
+"""Largest plausible grams of CO2e per kWh: old lignite plants are near 1200. More is another unit,
+or a slip."""
 
 
 class Assumptions(msgspec.Struct, frozen=True):
     """A reader's own electricity, for estimates from measured energy.
 
-    Raises `UsageError` for what makes no sense.
+    Raises `UsageError` for an impossible value.
     """
 
     grams: float | None = None

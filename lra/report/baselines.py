@@ -1,7 +1,7 @@
-"""Simple baselines beside accuracies: counting tokens, the commonest answer, rules of thumb.
+"""Simple baselines of tasks: token counts, the most frequent answer, rules of thumb.
 
-The task's exact solver is none of them: it tells what can be known. A reference stands in where the
-run has no baseline of that data.
+The task's exact solver is none of them: its score is the best possible. The reference's baselines
+stand in where the run has none of that data.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from lra.report.load.select import Evidence
 MAJORITY, BAG = "majority", "bag_of_tokens"
 SOLVER = "exact_solver"
 ENTROPY = "its grammar"
-"""In records, what a generated text costs at the least, in bits per byte."""
+"""Name in records of the entropy of a generated text, in bits per byte."""
 LARGEST = "largest class of the test split"
-"""Where a baseline's method says its share: what no guess can do better than but by luck. The
+"""Key of a baseline's method for the largest class of the test split: the best constant answer. The
 largest class in training, which `majority` answers, may be a smaller one there."""
 
 
@@ -25,7 +25,7 @@ class Simple(msgspec.Struct, frozen=True):
     """One simple baseline on one column."""
 
     name: str
-    """`majority`, `bag of tokens`, or the rule's own name."""
+    """Name: `majority`, `bag of tokens`, or that of the rule."""
     metric: str
     value: float
     origin: str
@@ -37,7 +37,7 @@ def simple(evidence: Evidence, scores: Accuracies, column: Column) -> dict[str, 
 
 
 def shortcut(evidence: Evidence, scores: Accuracies, column: Column) -> Simple | None:
-    """Return the best simple baseline of a column, None where there is none."""
+    """Return the best simple baseline of a column; None where there is none."""
     found = [*simple(evidence, scores, column).values()]
     found = [one for one in found if one.metric != ENTROPY]
     best = sorted(found, key=lambda one: (one.value if scores.lower else -one.value, one.name))
@@ -45,13 +45,13 @@ def shortcut(evidence: Evidence, scores: Accuracies, column: Column) -> Simple |
 
 
 def solver(evidence: Evidence, scores: Accuracies, column: Column) -> float | None:
-    """Return what the task's exact solver scores, None where the task has none."""
+    """Return the score of the task's exact solver; None where the task has none."""
     found = [one.value for one in _fitting(evidence, scores, column) if one.metric == SOLVER]
     return found[0] if found else None
 
 
 def guessing(evidence: Evidence, scores: Accuracies, column: Column) -> float | None:
-    """Return what the best of all constant answers has right, None where that is not known."""
+    """Return the share that the best constant answer gets right; None where that is not known."""
     own = _rows(evidence, scores, column)
     own = own[own["metric"] == MAJORITY]
     if own.empty:

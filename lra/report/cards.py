@@ -1,4 +1,4 @@
-"""The card of a mechanism: a page of its own, with all that the records say of it."""
+"""The card of a mechanism: a page of its own, with all results about it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lra.report.leaderboard import Leaderboard, Standing, leaderboard
 from lra.report.load.frame import typed
 from lra.report.load.variants import chosen
 from lra.report.model import Row, Section, Table, Value, drawn, there
-from lra.report.plots.card import cost_curves
+from lra.report.plots.cost_curves import cost_curves
 from lra.report.plots.gallery import card_pattern
 from lra.report.sections.accuracy import score_text
 from lra.report.sections.gallery import newest, pictures
@@ -37,29 +37,30 @@ _KINDS = {"time": "time", "memory": "peak memory", "state": "state"}
 
 
 class Card(msgspec.Struct, frozen=True):
-    """One mechanism's page."""
+    """Content of one mechanism's page."""
 
     mechanism: str
     name: str
-    """The mechanism's name as people read it."""
+    """Name of the mechanism for people."""
     title: str
     paper: str
     facts: tuple[tuple[str, str], ...]
-    """Claims of its card and where it stands, as names and words."""
+    """Claims of its card and its row of the leaderboard, as names and words."""
     sections: tuple[Section, ...]
     command: str
-    """The command that measures it again."""
+    """Command that measures it again."""
 
     @property
     def file(self) -> str:
-        """Its file in the folder of cards: the mechanism's name, where that is one of a file."""
+        """Name of its file in the folder of cards: the mechanism's, or a hash where that is no file
+        name."""
         safe = _FILE.fullmatch(self.mechanism)
         return f"{self.mechanism if safe else value_hash(self.mechanism)}.html"
 
 
 def cards(analysis: Analysis, only: Collection[str] | None = None) -> list[Card]:
-    """Return a card for each mechanism with a figure, a check or a picture, of those in `only`
-    where it is given; public packages are left out."""
+    """Return a card for each mechanism with a figure, a check or a picture, among those in `only`
+    where given; public packages are left out."""
     found = _Cards(analysis)
     figures = analysis.evidence.figures
     names = {name for name in figures["mechanism"] if name} | {*found.checks, *found.pictures}
@@ -71,7 +72,7 @@ def cards(analysis: Analysis, only: Collection[str] | None = None) -> list[Card]
 
 
 class _Cards:
-    """What the cards of a report share."""
+    """Values shared by the cards of a report."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
@@ -86,7 +87,7 @@ class _Cards:
 
     @cached_property
     def shortcuts(self) -> dict[str, Simple | None]:
-        """The best simple baseline of each column."""
+        """Best simple baseline of each column."""
         return {
             column.protocol: shortcut(self.analysis.evidence, scores, column)
             for scores in self.analysis.accuracies
@@ -95,11 +96,12 @@ class _Cards:
 
     @cached_property
     def crossings(self) -> pd.DataFrame:
-        """Crossovers of the setting that the leaderboard's costs are of, and of decoding's."""
+        """Crossovers in the settings of the leaderboard's costs: those of calls and those of
+        decoding."""
         settings = [one for one in (self.board.setting, self.board.decoding) if one is not None]
         ids = dict.fromkeys(one.id for one in settings)
         parts = [crossovers(self.analysis.costs, id).assign(setting=id) for id in ids]
-        return pd.concat(parts) if parts else pd.DataFrame()
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def card(self, name: str) -> Card:
         """Return the card of one mechanism."""
@@ -132,7 +134,8 @@ class _Cards:
 
     def _costs(self, name: str) -> Section:
         own = self.crossings
-        own = own[own["mechanism"] == name] if len(own) else own
+        if len(own):
+            own = _several(own[own["mechanism"] == name])
         return Section(
             topic="Costs",
             setting=", ".join(self.board.setting.parts) if self.board.setting else "",
@@ -144,7 +147,7 @@ class _Cards:
 def _facts(
     check: Check | None, standing: Standing | None, board: Leaderboard
 ) -> Iterable[tuple[str, str]]:
-    """The claims of the card, and the row of the leaderboard."""
+    """Claims of the card, and the mechanism's row of the leaderboard."""
     if check is not None:
         card = check.card
         if card:
@@ -167,7 +170,7 @@ def _facts(
 
 
 Shortcuts = Mapping[str, Simple | None]
-"""The best simple baseline of each column, by protocol."""
+"""Best simple baseline of each column, by protocol."""
 
 
 def accuracy_table(analysis: Analysis, shortcuts: Shortcuts, name: str) -> Table | None:
@@ -216,7 +219,7 @@ def _accuracy_rows(scores: Accuracies, shortcuts: Shortcuts, name: str) -> Itera
 
 
 def _scored(pooled: pd.DataFrame, name: str) -> list[Score]:
-    """The run's scores of a mechanism, one for each of its settings; else the reference's."""
+    """Scores of a mechanism in the run, one for each of its settings; else in the reference."""
     found = [one for one in typed(pooled[pooled["mechanism"] == name], Score) if one.n]
     own = [one for one in found if one.origin == "run"] or found
     return sorted(own, key=lambda one: (one.label, one.variant))
@@ -229,8 +232,14 @@ def _score(score: Score | None, rows: int) -> Value:
     return Value(score_text(score, rows), note, score.mean)
 
 
+def _several(crossings: pd.DataFrame) -> pd.DataFrame:
+    """Crossings of variants that were compared at several lengths; all where none was."""
+    several = crossings[crossings["lengths"].map(len) > 1]
+    return several if len(several) else crossings
+
+
 def _crossing_table(own: pd.DataFrame) -> Table | None:
-    """The lengths from which each cost lies below exact attention's."""
+    """Table of the lengths from which each cost lies below exact attention's."""
     if own.empty:
         return None
     is_one = own["variant"].nunique() == 1
@@ -254,7 +263,7 @@ def _crossing_table(own: pd.DataFrame) -> Table | None:
 
 
 def laws_table(check: Check | None) -> Table | None:
-    """Return each law with its verdict; None without a check."""
+    """Return a table of laws and verdicts; None without a check."""
     if check is None or not check.record.findings:
         return None
     order = {"failed": 0, "held": 1, "unclaimed": 2}
@@ -277,7 +286,7 @@ def laws_table(check: Check | None) -> Table | None:
 
 
 def settings_table(analysis: Analysis, name: str) -> Table | None:
-    """Return the settings that a mechanism was trained and timed with."""
+    """Return a table of the settings that a mechanism was trained and timed with."""
     own = analysis.evidence.figures
     own = own[own["mechanism"] == name]
     own = own[["variant", "kind", "scale", "config"]].drop_duplicates()
@@ -307,7 +316,8 @@ def settings_table(analysis: Analysis, name: str) -> Table | None:
 
 
 def published_table(name: str) -> Table | None:
-    """Return the accuracies that papers print of a mechanism; None where no paper does."""
+    """Return a table of the accuracies that papers print of a mechanism; None where there are
+    none."""
     found = [
         (quality, row)
         for quality in published.qualities()

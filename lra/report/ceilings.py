@@ -1,4 +1,4 @@
-"""Ceilings: the highest rates that a machine has shown in a large product and a large copy."""
+"""Ceilings: the highest rates that a machine has reached in a large product and a large copy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lra.core.records import Record
 
 
 class Place(NamedTuple):
-    """What a ceiling holds for."""
+    """Conditions that a ceiling holds for."""
 
     machine: Machine
     threads: int
@@ -21,14 +21,14 @@ class Place(NamedTuple):
 
 
 class Ceiling(NamedTuple):
-    """Rates a second."""
+    """Rates of operations and of copied bytes, a second."""
 
     operations: float
     bytes: float
 
 
 def ceilings(records: Iterable[Record]) -> dict[Place, Ceiling]:
-    """Return the highest rates at each place: whatever disturbs a machine makes it slower."""
+    """Return the highest rates by conditions: disturbances only make a machine slower."""
     found: dict[Place, Ceiling] = {}
     for record in records:
         cell = record.cell

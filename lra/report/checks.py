@@ -1,4 +1,4 @@
-"""Conformance checks: of each mechanism the newest, with the card that it was held against."""
+"""Conformance checks: the newest of each mechanism, with the card that it was held against."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lra.report.load.select import Evidence
 from lra.report.load.versions import pairs
 
 _SOFTMAX = "exact_softmax"
-"""The law that it equals softmax attention where its card says so."""
+"""Name of the law that a mechanism equals softmax attention where its card says so."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -28,13 +28,13 @@ class Check(msgspec.Struct, frozen=True):
 
     @property
     def cell(self) -> VerifyCell:
-        """What was checked."""
+        """Cell of the check."""
         assert isinstance(self.record.cell, VerifyCell), "only checks have findings"
         return self.record.cell
 
     @property
     def mechanism(self) -> str:
-        """Its name."""
+        """Name of the mechanism."""
         return self.cell.mechanism.name
 
     @property
@@ -44,12 +44,12 @@ class Check(msgspec.Struct, frozen=True):
 
     @property
     def is_peer(self) -> bool:
-        """Whether it is of a public package."""
+        """Whether the mechanism is a public package's."""
         return self.mechanism.startswith(PREFIX)
 
     @property
     def held(self) -> int:
-        """How many claims held."""
+        """Number of claims that held."""
         return sum(finding.verdict == "held" for finding in self.record.findings)
 
     @property
@@ -59,20 +59,21 @@ class Check(msgspec.Struct, frozen=True):
 
     @property
     def card(self) -> dict[str, Any]:
-        """The declaration as plain data; empty in records of an earlier version."""
+        """Declaration as plain data; empty in records of an earlier version."""
         card = self.record.method.get("card", {})
         return card if isinstance(card, dict) else {}
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is softmax attention in every configuration, by its card and by this check."""
+        """Whether the mechanism is softmax attention in every configuration, by its card and by
+        this check."""
         held = any(f.law == _SOFTMAX and f.verdict == "held" for f in self.record.findings)
         return held and self.card.get("softmax") == "always"
 
 
 def checks(evidence: Evidence) -> list[Check]:
     """Return the checks of a report, sorted by mechanism, configuration and device; the reference's
-    only of mechanisms that the run did not check."""
+    only for mechanisms that the run did not check."""
     own = _newest(evidence.checks, "run")
     known = {check.mechanism for check in own}
     rest = [c for c in _newest(evidence.reference_checks, "reference") if c.mechanism not in known]
@@ -80,7 +81,7 @@ def checks(evidence: Evidence) -> list[Check]:
 
 
 def check_of(found: Iterable[Check]) -> dict[str, Check]:
-    """Return one check of each mechanism: of several the first, a CPU's before a GPU's."""
+    """Return one check of each mechanism, the first of several, which is a CPU's before a GPU's."""
     by_name: dict[str, Check] = {}
     for check in found:
         by_name.setdefault(check.mechanism, check)
@@ -88,13 +89,13 @@ def check_of(found: Iterable[Check]) -> dict[str, Check]:
 
 
 def exact_mechanisms(found: Iterable[Check]) -> frozenset[str]:
-    """Return the names of mechanisms that are exact attention, computed in whatever way."""
+    """Return the names of mechanisms that are exact attention, however computed."""
     return frozenset({EXACT, *(check.mechanism for check in found if check.is_exact)})
 
 
 def _newest(records: Iterable[Record], origin: Origin) -> list[Check]:
-    """Of the same sources and torch a full check before a short one; one that went wrong says
-    nothing."""
+    """Newest check of each variant and device; a full one that ended well is kept over a later
+    short one of the same sources and torch."""
     found: dict[tuple[str, str], Check] = {}
     for record in sorted(records, key=lambda r: (r.started_at, r.id)):
         one = Check(record, origin)

@@ -1,4 +1,4 @@
-"""A cost by mechanism and length: the pooled figures that a table and a plot of it are made of."""
+"""A cost by mechanism and length: pooled figures for a table and a plot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lra.report.rows import Key, shown
 
 
 class Place(NamedTuple):
-    """One mechanism at one length, pooled over processes; NaN where there is nothing."""
+    """Cost of one mechanism at one length, pooled over processes; NaN where there is none."""
 
     value: float
     low: float
@@ -43,13 +43,13 @@ class Grid(msgspec.Struct, frozen=True):
     lengths: tuple[int, ...]
     places: dict[tuple[Key, int], Place]
     best: dict[int, Key]
-    """The row that is surely the fastest, by length; of times alone."""
+    """Row that is surely the fastest, by length; for times alone."""
     figures: pd.DataFrame
-    """A row a process."""
+    """One row for each process."""
 
     @property
     def values(self) -> list[float]:
-        """All values that there are."""
+        """All values that are known."""
         return [place.value for place in self.places.values() if place.known]
 
     def points(self, key: Key) -> dict[int, float]:
@@ -58,12 +58,12 @@ class Grid(msgspec.Struct, frozen=True):
         return {n: place.value for n, place in found.items() if place and place.value > 0}
 
     def ratios(self, key: Key) -> dict[int, float]:
-        """Return the multiples of exact attention of a row by length."""
+        """Return a row's multiples of exact attention, by length."""
         found = {n: self.places.get((key, n)) for n in self.lengths}
         return {n: place.ratio for n, place in found.items() if place and place.ratio > 0}
 
     def without_exact(self) -> dict[int, tuple[tuple[str, str, str], ...]]:
-        """Return the lengths at which the run's exact attention has no figure, with its endings."""
+        """Return the lengths without a figure of the run's exact attention, with its endings."""
         key = next((k for k in self.keys if k.mechanism == EXACT and k.origin == "run"), None)
         found = {n: self.places.get((key, n)) if key else None for n in self.lengths}
         return {
@@ -73,8 +73,8 @@ class Grid(msgspec.Struct, frozen=True):
         }
 
     def split(self) -> tuple[Grid, Grid | None]:
-        """Return the rows that were tried at half as many lengths as any, or more, at the lengths
-        of half of them, or more; and all rows and lengths that this leaves out."""
+        """Return a grid of the rows tried at half as many lengths as any, or more, at the lengths
+        of half of them, or more; and a grid of all other rows and lengths."""
         tried = Counter(key for key, _ in self.places)
         whole = [key for key in self.keys if 2 * tried[key] >= max(tried.values())]
         rows = Counter(n for key, n in self.places if key in whole)
@@ -94,7 +94,7 @@ class Grid(msgspec.Struct, frozen=True):
 
 
 def grid(costs: Costs, setting: str, mode: str, metric: str) -> Grid | None:
-    """Return the grid of a metric of a setting; None where nothing of it was asked."""
+    """Return the grid of a setting's metric; None where nothing of it was asked."""
 
     def chosen(table: pd.DataFrame) -> pd.DataFrame:
         wanted = (table["mode"] == mode) & (table["metric"] == metric)
@@ -107,7 +107,7 @@ _TIMES = ("latency", "prefill")
 
 
 def grid_of(pooled: pd.DataFrame, figures: pd.DataFrame, *, timed: bool) -> Grid | None:
-    """Return the grid of one metric and mode, pooled and a row a process."""
+    """Return the grid of one metric and mode, from pooled figures and those of each process."""
     if pooled.empty:
         return None
     keys = shown(figures)
@@ -143,5 +143,5 @@ def _fastest(own: pd.DataFrame, by_id: Mapping[tuple[str, str], Key]) -> Key | N
 
 def _place(fields: tuple[Any, ...], *, timed: bool) -> Place:
     place = Place(*fields)
-    # A busy machine slows a call down; it does not make it larger.
+    # A busy machine slows a call down; it makes none larger.
     return place if timed else place._replace(disturbed=False, ratio_disturbed=False)

@@ -1,4 +1,4 @@
-"""Names of cost settings, so that no two read alike."""
+"""Names of cost settings, no two alike."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lra.report.words import apart, differing, flat
 
 
 def parts_of(settings: Sequence[CostSetting]) -> dict[str, tuple[str, ...]]:
-    """Return what sets each setting apart, by id: of models also in what they differ from their
-    scale's own, and from others of its task and direction."""
+    """Return the words that set each setting apart, by id; for models also their differences from
+    their scale's own and from others of their task and direction."""
     alike: dict[tuple[str, str, str], list[CostSetting]] = defaultdict(list)
     for one in settings:
         alike[one.scale, one.task, one.direction].append(one)
@@ -31,7 +31,7 @@ def parts_of(settings: Sequence[CostSetting]) -> dict[str, tuple[str, ...]]:
 
 
 def _shipped(models: Sequence[CostSetting]) -> list[dict[str, str]]:
-    """The model that a shipped scale has; none of a scale of somebody's own."""
+    """Fields of the model in a shipped scale; empty for a scale of somebody's own."""
     for one in models:
         try:
             model = load_scale(one.scale).model_spec(one.task)
@@ -42,13 +42,14 @@ def _shipped(models: Sequence[CostSetting]) -> list[dict[str, str]]:
 
 
 def short_titles(settings: Sequence[CostSetting]) -> dict[str, str]:
-    """Return what sets each setting apart from the others, by id; of one alone an empty text."""
+    """Return the words that set each setting apart from the others, by id; empty for a single
+    one."""
     parts = parts_of(settings)
     return dict(zip(parts, apart(list(parts.values())), strict=True))
 
 
 def titles(settings: Sequence[CostSetting]) -> dict[str, str]:
-    """Return all that figures of each setting share, by id."""
+    """Return the words for all conditions that figures of each setting share, by id."""
     found = {id: ", ".join(own) for id, own in parts_of(settings).items()}
     numbered = list(found.values())
     return {

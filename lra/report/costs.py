@@ -1,8 +1,8 @@
-"""Costs of calls pooled over processes: a row a mechanism, mode, metric and length.
+"""Costs of calls pooled over processes: one row for each mechanism, mode, metric and length.
 
-All that is told of time, memory, energy and state is made of this frame. A time is the median over
-processes, with their range; of one process its quartiles. Ratios are to exact attention of the same
-origin, setting, mode and length.
+All results on time, memory, energy and state come from this frame. A time is the median over
+processes, with their range, or a single process's quartiles. Ratios are to exact attention of the
+same origin, setting, mode and length.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from lra.report.load.select import Evidence
 from lra.report.load.settings import CostSetting
 
 CLOSE = 0.1
-"""Within this share of the least a figure is not told apart from it where either is of one process:
-its quartiles say nothing of the next."""
+"""Share of the least figure within which another is not told apart from it, where either is of one
+process: its quartiles say nothing of the next process."""
 LOOSE = 0.1
-"""Quartiles of one process further apart than this share of the median are not trusted."""
+"""Share of the median beyond which the distance of one process's quartiles makes a figure
+doubtful."""
 KEYS = ["setting", "mode", "metric", "length", "origin", "variant"]
 _PLACE = ["setting", "mode", "metric", "length", "origin"]
 _OF_A_CALL = {
@@ -38,19 +39,20 @@ _OF_A_CALL = {
     "peak_resident_bytes",
     "peak_tensor_bytes",
 }
-"""Metrics that are as many times as large as there are examples in a call."""
+"""Metrics that grow in proportion to the examples of a call."""
 
 
 class Costs(msgspec.Struct, frozen=True):
     """All costs of a report."""
 
     pooled: pd.DataFrame
-    """A row a place: `KEYS`, mechanism, label, value, low, high, processes, asked, endings,
-    disturbed, exact, ratio, ratio_low, ratio_high, ratio_disturbed."""
+    """One row for each place: `KEYS`, mechanism, label, declared, asked, started_at, value, low,
+    high, processes, disturbed, endings, those of exact attention as exact_value and so on, ratio,
+    ratio_spread, ratio_disturbed."""
     figures: pd.DataFrame
-    """What was pooled: a row a process."""
+    """Pooled figures, one row for each process."""
     settings: tuple[CostSetting, ...]
-    """The run's own first, and of these the one with the most figures."""
+    """Settings, the run's own first, and among these the one with the most figures."""
     own: frozenset[str]
     """Ids of the settings in which the run has figures."""
 
@@ -73,17 +75,18 @@ def costs(evidence: Evidence) -> Costs:
 
 
 def pool(figures: pd.DataFrame) -> pd.DataFrame:
-    """Return figures of processes pooled, with exact attention's beside them: see `Costs`."""
+    """Return figures pooled over processes, with exact attention's beside them: see `Costs`."""
     return _with_exact(_pooled(figures))
 
 
 def _per_example(evidence: Evidence) -> tuple[pd.DataFrame, dict[str, CostSetting]]:
-    """Figures of timed calls, those of as many positions at every length as figures of one example.
+    """Return the figures of timed calls; calls with the same number of positions at every length
+    are figures per example.
 
     So short inputs fill a GPU as well, and lengths are compared at its full rate. Lengths belong
-    together where each has a batch of its own and the products are equal, for two batches of
-    several examples at least. A call of one example as long as that counts there, and stays among
-    others of one example as well.
+    together where each has a batch of its own and the products are equal, for at least two batches
+    of several examples. A call of one example of that product's length counts there, and also among
+    other calls of one example.
     """
     figures = evidence.figures[evidence.figures["kind"] == "efficiency"]
     settings = {id: one for id, one in evidence.settings.items() if isinstance(one, CostSetting)}
@@ -152,7 +155,7 @@ def _pooled(figures: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_exact(pooled: pd.DataFrame) -> pd.DataFrame:
-    """The same with exact attention's cost beside each place, and the ratio to it."""
+    """Pooled costs with exact attention's cost beside each place, and the ratio to it."""
     anchors = pooled[pooled["mechanism"] == EXACT].sort_values("label")
     shared = ["value", "low", "high", "disturbed", "processes"]
     exact = anchors.groupby(_PLACE, sort=False)[shared].first().add_prefix("exact_")
@@ -168,7 +171,7 @@ def _with_exact(pooled: pd.DataFrame) -> pd.DataFrame:
 
 
 def is_loose(place: pd.Series) -> bool:
-    """Whether the quartiles of a figure of one process are too wide to trust its second digit."""
+    """Whether the quartiles of a single process's figure are too wide to trust its second digit."""
     return bool(place.processes == 1 and place.high - place.low > LOOSE * place.value)
 
 
@@ -181,9 +184,9 @@ def is_below(one: pd.Series, other: pd.Series) -> bool:
 
 
 def least(places: pd.DataFrame) -> pd.DataFrame:
-    """Return the place that costs least and those not told apart from it, the least first.
+    """Return the place of least cost and those not told apart from it, least first.
 
-    One that was disturbed, or is of some processes only, never stands alone.
+    A place that was disturbed, or where some process failed, never stands alone.
     """
     known = places[places["value"].notna()].sort_values(["value", "variant"])
     if known.empty:
@@ -197,7 +200,7 @@ def least(places: pd.DataFrame) -> pd.DataFrame:
 
 def fastest(places: pd.DataFrame) -> str | None:
     """Return the variant of the run's cheapest mechanism but the floor, where replicates tell it
-    apart; of the reference's where the run has none."""
+    apart; the reference's where the run has none."""
     main = "run" if (places["origin"] == "run").any() else "reference"
     asked = places[(places["origin"] == main) & (places["mechanism"] != NO_MIXING)]
     known = asked[asked["value"].notna()]

@@ -22,19 +22,20 @@ COLUMNS = (
     "interval", "lengths", "beaten", "hidden", "disturbed", "lost", "exact_lost",
 )  # fmt: skip
 _MOST = 7
-"""Significant figures: lengths in whole positions."""
+"""Largest number of significant figures: lengths in whole positions."""
 
 
 def crossovers(costs: Costs, setting: str) -> pd.DataFrame:
-    """Return where each mechanism of a setting crosses exact attention of its own origin: a row an
-    origin, variant, kind (time, memory, state) and mode, of modes tried at three lengths or more.
+    """Return where each mechanism of a setting crosses exact attention of its own origin: one row
+    for each origin, variant, kind (time, memory, state) and mode, for modes tried at three lengths
+    or more.
 
     `at`, `low`, `high`: lengths, 0 where it costs less at every length compared and infinite where
-    it does at none; NaN where there is nothing to tell. `lengths`: those compared; `beaten`: those
-    of them at which exact attention had run out of memory. `hidden`: never in range, though its
-    median lies below exact attention's at the longest length, since replicates cross one by one.
-    `found` is the same as a `Crossover`, None where no replicate has a length in common with exact
-    attention; `lost` and `exact_lost` have the endings of either by length.
+    it does at none; NaN where there is no crossing to compute. `lengths`: the lengths compared;
+    `beaten`: those among them at which exact attention had run out of memory. `hidden`: never in
+    range, though its median lies below exact attention's at the longest length, since replicates
+    cross one by one. `found` is the `Crossover`, None where no replicate has a length in common
+    with exact attention; `lost` and `exact_lost` have the endings of both by length.
     """
     under = next(one for one in costs.settings if one.id == setting)
     figures = costs.figures[costs.figures["setting"] == setting]
@@ -84,7 +85,7 @@ def _sides(sweep: Sweep | None) -> Sides:
 
 
 def _out_of_memory(exact: Sweep | None) -> set[int]:
-    """Lengths at which exact attention ran out of memory, or was not tried as it had before."""
+    """Lengths at which exact attention ran out of memory, or was not tried after it had."""
     if exact is None:
         return set()
     known = {point.length for point in exact.points if point.known}
@@ -104,14 +105,14 @@ def _is_hidden(found: Crossover, own: Sweep, exact: Sweep) -> bool:
 
 
 def crossover_value(row: Any) -> Value:
-    """Return a row of `crossovers` as it stands in a table: `1,900` above its interval; of
-    costs below exact attention's at every length compared `≤256`, at none `>8,192`."""
+    """Return the cell of a table for a row of `crossovers`: `1,900` above its interval; for costs
+    below exact attention's at every length compared `≤256`, at none `>8,192`."""
     found = cast("Crossover | None", row.found)
     if found is None:
         own = [ending for endings in row.lost.values() for ending in endings]
         return missing(own) if own else Value(NO_VALUE, f"no {EXACT}")
     most = _figures(found)
-    # Out of memory it was at a measured length.
+    # Exact attention runs out of memory at a measured length.
     text = f"{found.at:,.0f}" if found.jumps else _length(found.at, found, most)
     bounds = [end for end in (found.low, found.high) if end is not None]
     ends = [_length(end, found, most) for end in bounds if {*bounds} != {found.at}]
@@ -130,8 +131,8 @@ def _length(at: float, found: Crossover, most: int) -> str:
 
 
 def _figures(found: Crossover) -> int:
-    """With how many significant figures a crossing and its bounds are given: two, three where only
-    they tell the bounds apart, and more where one would seem to lie beyond the lengths compared."""
+    """Number of significant figures of a crossing and its bounds: two, three where only they tell
+    the bounds apart, and more where a rounded one would seem to lie beyond the lengths compared."""
     known = [n for n in (found.low, found.at, found.high) if n and math.isfinite(n)]
     if not known:
         return 2

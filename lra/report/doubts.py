@@ -1,5 +1,5 @@
-"""Trainings that ended well and whose figures are in doubt: other answers token by token, fewer
-bits than there can be, and failures after a training."""
+"""Trainings that ended well with doubtful figures: other answers token by token, fewer bits than
+possible, and failures after a training."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from lra.report.load.select import Evidence
 from lra.report.words import figures, percent
 
 AGREEMENT = "decode_agreement"
-"""The metric of equal answers in one pass and step by step."""
+"""Metric of equal answers in one pass and step by step."""
 UNDECODED, UNSEEN = "decode_failed", "look_failed"
-"""Where a record's method has what went wrong."""
+"""Keys of a record's method for errors after the training."""
 Kind = Literal["impossible", "disagreeing", "undecoded", "unseen"]
 _GRAVEST: tuple[Kind, ...] = ("impossible", "disagreeing", "undecoded", "unseen")
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """One thing that is wrong with the trainings of a mechanism on a task."""
+    """One doubt about the trainings of a mechanism on a task."""
 
     kind: Kind
     origin: str
@@ -35,18 +35,18 @@ class Doubt(msgspec.Struct, frozen=True):
     task: str
     scale: str
     detail: str
-    """Figures, or a message."""
+    """Figures, or an error message."""
 
     @property
     def words(self) -> str:
-        """The training and what is wrong with it: `linear on bytes at mini (90.0 % ...)`."""
+        """Words for the training and the doubt: `linear on bytes at mini (90.0 % ...)`."""
         mark = " (reference)" if self.origin == "reference" else ""
         return f"{self.label}{mark} on {escape_controls(self.task)} at {self.scale} ({self.detail})"
 
 
 def doubts(evidence: Evidence, scored: Iterable[Accuracies]) -> list[Doubt]:
-    """Return what is wrong with trainings, the gravest first; of each kind, mechanism and protocol
-    the worst seed."""
+    """Return the doubts about trainings, gravest first; for each kind, mechanism and protocol the
+    worst seed."""
     least: dict[str, float] = {}
     for scores in scored:
         least |= _entropies(evidence, scores)
@@ -71,7 +71,7 @@ def doubts(evidence: Evidence, scored: Iterable[Accuracies]) -> list[Doubt]:
 def _of(
     metrics: Mapping[str, float | None], method: Mapping[str, Any], least: float | None
 ) -> Iterator[tuple[Kind, float, str]]:
-    """Doubts about one training, each with a figure that is the worse the lower it is."""
+    """Doubts about one training, each with a figure that is worse the lower it is."""
     bits, alike = metrics.get("bits_per_byte"), metrics.get(AGREEMENT)
     if bits is not None and least is not None and bits < least:
         fewer = f"{figures(bits)} bits per byte, below the text's entropy of {figures(least)}"
@@ -87,8 +87,8 @@ def _of(
 
 
 def impossible(evidence: Evidence, scores: Accuracies) -> frozenset[tuple[str, str, str]]:
-    """Return origin, variant and protocol of trainings that need fewer bits than there can be: such
-    a model has seen the bytes that it predicts, and is in no comparison."""
+    """Return origin, variant and protocol of trainings that need fewer bits than possible: such a
+    model has seen the bytes that it predicts, and is in no comparison."""
     least = _entropies(evidence, scores)
     columns = [scores.pooled[name] for name in (*ROW, "protocol", "seeds")]
     return frozenset(
@@ -99,7 +99,7 @@ def impossible(evidence: Evidence, scores: Accuracies) -> frozenset[tuple[str, s
 
 
 def _entropies(evidence: Evidence, scores: Accuracies) -> dict[str, float]:
-    """The fewest bits per byte that a text can need, by protocol, where its grammar is known."""
+    """Entropies in bits per byte, by protocol, where the grammar of the text is known."""
     if not scores.lower:
         return {}
     known = {c.protocol: simple(evidence, scores, c).get(ENTROPY) for c in scores.columns}

@@ -20,12 +20,13 @@ from lra.report.load.variants import in_force, told_apart
 from lra.report.rows import Key, shown
 
 ROUNDING = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
-"""Relative errors below this are those of a type's digits: what has one is no approximation."""
+"""Relative error, by dtype, below which it is rounding: a mechanism with such an error is no
+approximation."""
 _OUTPUT = ERRORS[0]
 
 
 class At(NamedTuple):
-    """One place: a row at an input scale and a length."""
+    """Place of an error: a row at an input scale and a length."""
 
     key: Key
     scale: float
@@ -36,35 +37,36 @@ class Error(NamedTuple):
     """One metric at one place, over seeds."""
 
     mean: float
-    """NaN where some seed has no figure."""
+    """Mean over seeds; NaN where some seed has no figure."""
     spread: float
     n: int
     endings: tuple[tuple[str, str, str], ...]
 
 
 class BudgetCurve(msgspec.Struct, frozen=True):
-    """The output's error of one mechanism at one length and input scale, over its budgets."""
+    """Error of one mechanism's output at one length and input scale, over its budgets."""
 
     key: Key
     """Row of the smallest budget."""
     title: str
-    """The mechanism, with settings that are no budget where it has several of them."""
+    """Name of the mechanism, with settings outside of the budget where it has several of them."""
     budget: str
-    """The settings that it is the sum of: `features`, `left + right`."""
+    """Names of the settings whose sum is the budget: `features`, `left + right`."""
     points: tuple[tuple[float, float], ...]
-    """Budgets and errors, the smallest budget first."""
+    """Budgets and errors, smallest budget first."""
     rate: float | None
-    """The error is declared to fall as budget^-rate; None where nothing is declared."""
+    """Declared exponent: the error falls as budget^-rate; None where nothing is declared."""
 
 
 class ScaleCurve(msgspec.Struct, frozen=True):
-    """The output's error of one mechanism at its largest budget and one length, by input scale."""
+    """Error of one mechanism's output at its largest budget and one length, by input scale."""
 
     key: Key
     points: tuple[tuple[float, float], ...]
-    """Input scales and errors, the smallest scale first."""
+    """Input scales and errors, smallest scale first."""
     law: tuple[tuple[float, float], ...]
-    """Input scales and predicted errors, where those are below 1: a first order says no more."""
+    """Input scales and predicted errors, where these are below 1: a first-order law holds no
+    further."""
 
 
 class Errors(msgspec.Struct, frozen=True):
@@ -72,30 +74,32 @@ class Errors(msgspec.Struct, frozen=True):
 
     setting: ErrorSetting
     keys: tuple[Key, ...]
-    """Budgets of a mechanism in order, exact attention and the floor last."""
+    """Rows: budgets of a mechanism in order, exact attention and the floor last."""
     scales: tuple[float, ...]
     lengths: tuple[int, ...]
     values: dict[tuple[At, str], Error]
-    """By place and metric."""
+    """Errors by place and metric."""
     own_keys: tuple[str, ...]
-    """Mechanisms beside softmax attention over keys of their own: no other's exact result."""
+    """Mechanisms compared with softmax attention over keys of their own, which is no other
+    mechanism's exact result."""
     budgets: tuple[BudgetCurve, ...]
-    """At the longest length and the scale shown, of rows measured at two budgets or more."""
+    """Curves at the longest length and the scale shown, for rows measured at two budgets or
+    more."""
     by_scale: tuple[ScaleCurve, ...]
     figures: pd.DataFrame
 
     @property
     def scale(self) -> float:
-        """The input scale that stands for the others: 1, or the smallest."""
+        """Input scale that stands for all: 1, or the smallest."""
         return min(self.scales, key=lambda scale: (scale != 1.0, scale))
 
     def output(self, key: Key, scale: float, length: int) -> Error | None:
-        """Return the error of the output, None where it was not asked for."""
+        """Return the error of the output; None where it was not asked for."""
         return self.values.get((At(key, scale, length), _OUTPUT))
 
 
 def errors(evidence: Evidence) -> list[Errors]:
-    """Return the errors of each setting; first the one with the most figures of the run."""
+    """Return the errors of each setting, the one with the most figures of the run first."""
     frame = evidence.figures
     own = frame[(frame["kind"] == "error") & frame["metric"].isin(ERRORS)]
     found = []
@@ -160,7 +164,7 @@ def _errors(evidence: Evidence, setting: ErrorSetting, group: pd.DataFrame) -> E
 
 
 def _place(key: Key, config: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The run's first, exact attention and the floor last, budgets as numbers."""
+    """Sort key of rows: the run's first, exact attention and the floor last, budgets as numbers."""
     numbers = [
         (name, 0, float(value), "") if type(value) in (int, float) else (name, 1, 0.0, str(value))
         for name, value in sorted(config.items())
@@ -179,7 +183,7 @@ def _pooled(seeds: pd.DataFrame) -> Error:
 
 
 def _point(one: Errors, key: Key, scale: float, length: int) -> float | None:
-    """An error that has a logarithm."""
+    """Mean error where it has a logarithm; else None."""
     found = one.output(key, scale, length)
     return found.mean if found is not None and found.mean > 0 else None
 
@@ -189,8 +193,8 @@ def _budget_curves(
     configs: Mapping[tuple[str, str], Mapping[str, Any]],
     methods: Mapping[At, Sequence[Mapping[str, Any]]],
 ) -> Iterable[BudgetCurve]:
-    """A curve for each group of settings other than the budget, which is whatever whole numbers a
-    mechanism was measured at several of."""
+    """Yield a curve for each group of settings outside of the budget. The budget is all
+    whole-number settings with several measured values."""
     length = one.lengths[-1]
     groups: dict[tuple[Origin, str], dict[str, list[Key]]] = defaultdict(lambda: defaultdict(list))
     for key in one.keys:
@@ -213,7 +217,7 @@ def _budget_curves(
             if len(points) < 2:
                 continue
             said = [m for key in keys for m in methods[At(key, one.scale, length)]]
-            # Whatever else varies beside the budget that a law is of has no part in that law.
+            # A law holds for its own budget alone: not where another setting varies with it.
             lawful = all(set(budget) == set(m.get("predicted_budget", ())) for m in said)
             rates = {m.get("predicted_rate") for m in said} if lawful else {None}
             rate = rates.pop() if len(rates) == 1 else None
@@ -229,8 +233,8 @@ def _budget_curves(
 def _scale_curves(
     one: Errors, methods: Mapping[At, Sequence[Mapping[str, Any]]]
 ) -> Iterable[ScaleCurve]:
-    """A curve for each mechanism at its largest budget. A figure at one scale alone is no curve,
-    and neither is what only rounds."""
+    """Yield a curve for each mechanism at its largest budget. A figure at a single scale is no
+    curve, and rounding errors are none."""
     length = one.lengths[-1]
     for key in {(key.origin, key.mechanism): key for key in one.keys}.values():
         points, law = [], []

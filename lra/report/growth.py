@@ -1,4 +1,4 @@
-"""Growth with length: the fitted exponent of a cost beside the one that a mechanism declares."""
+"""Growth with length: the fitted exponent of a cost, and the one that a mechanism declares."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lra.verdict.declared_cost import DeclaredCost, parse_cost, parse_greatest_c
 from lra.verdict.growth import LEAST, Growth, growth
 
 _NOTHING = "nothing"
-"""What the adapter of a peer declares, whose cost is its package's."""
+"""Declared cost in a peer's card: an adapter does not know its package's."""
 _WIDE = 0.2
-"""An interval as wide as this bears one decimal."""
+"""Width of an interval from which on exponents have one decimal."""
 
 
 class GrowthRow(NamedTuple):
-    """One cost of one mechanism."""
+    """Growth of one cost of one mechanism."""
 
     origin: str
     variant: str
@@ -31,22 +31,24 @@ class GrowthRow(NamedTuple):
     kind: str
     mode: str
     found: Growth | None
-    """None below three lengths."""
+    """Fitted growth; None below three lengths."""
     lengths: tuple[int, ...]
-    """Those that every replicate has."""
+    """Lengths that every replicate has."""
     declared: DeclaredCost | None
-    """None where nothing is declared, or records of one row declare different things."""
+    """Declared growth; None where nothing is declared, or records of one row declare different
+    growths."""
     said: tuple[str, ...]
-    """Declared formulas as the records have them."""
+    """Declared formulas as in the records."""
     faster: bool
-    """Whether it grows faster than declared, taken as linear at least: inputs and outputs do."""
+    """Whether it grows faster than declared. A declaration counts as linear at least, since inputs
+    and outputs are."""
     disturbed: bool
     lost: dict[int, tuple[tuple[str, str, str], ...]]
 
 
 def growths(costs: Costs, setting: str) -> pd.DataFrame:
-    """Return a `GrowthRow` for each origin, variant, kind and mode of a setting, of modes tried at
-    three lengths or more; without decoding, since a card speaks of a whole call."""
+    """Return a `GrowthRow` for each origin, variant, kind and mode of a setting, for modes tried at
+    three lengths or more; without decoding, since a card declares the cost of a whole call."""
     under = next(one for one in costs.settings if one.id == setting)
     figures = costs.figures[costs.figures["setting"] == setting]
     wanted = [one for one in quantities(figures, under) if one.mode != "decode"]
@@ -82,7 +84,7 @@ def _row(sweep: Sweep, setting: CostSetting) -> GrowthRow:
 
 
 def _claim(said: str, setting: CostSetting, quantity: Quantity) -> DeclaredCost | None:
-    """What a card says of such calls: of plain inputs, and of dropout where a CPU has it."""
+    """Declared cost of calls of a setting: of plain inputs, and of dropout where a CPU has it."""
     if is_unfused(setting, quantity.mode):
         first, *others = said.split(";")
         on_cpu = [one for one in others if "on a CPU" in one and "dropout" in one]
@@ -91,7 +93,7 @@ def _claim(said: str, setting: CostSetting, quantity: Quantity) -> DeclaredCost 
 
 
 def growth_value(row: Any) -> Value:
-    """Return the exponent as it stands in a table: `1.02`, above that of the last two doublings."""
+    """Return the cell of a table for the exponent: `1.02`, above that of the last two doublings."""
     found = cast("Growth | None", row.found)
     if found is None:
         if not row.lengths and row.lost:
@@ -113,5 +115,5 @@ def declared_value(row: Any) -> Value:
 
 
 def _exponent(value: float, places: int) -> str:
-    """No sign before a zero."""
+    """Text of an exponent, without a sign before zero."""
     return f"{round(value, places) + 0.0:.{places}f}"

@@ -1,18 +1,19 @@
-"""Where each mechanism stands: accuracy, costs against exact attention at one length, and proof.
+"""Leaderboard: each mechanism's accuracy, costs against exact attention at one length, and proof.
 
-The front holds a mechanism only where differences are told apart. One that is surely dearer than
-another must be surely more accurate, and what computes the same function never is.
+The front counts only differences beyond noise. A mechanism that is surely slower than another must
+be surely more accurate, and one that computes the same function never is.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import msgspec
 
-from lra.core.catalogue import NO_MIXING
+from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.cells import Mode
 from lra.core.protocol import Machine
 from lra.report.accuracy import Accuracies, Score
@@ -32,14 +33,14 @@ _SURE = 1.96
 
 
 class Ratio(msgspec.Struct, frozen=True):
-    """A cost over that of exact attention."""
+    """A cost as a multiple of exact attention's."""
 
     value: float
     spread: float = 0.0
-    """Distance of its bounds."""
+    """Distance between its bounds."""
     disturbed: bool = False
     elsewhere: bool = False
-    """Whether it was measured on another machine class or build than the run's."""
+    """Whether it was measured on another class of machine or build than the run's."""
     other_settings: bool = False
     """Whether the mechanism was timed with other settings than it was trained with."""
 
@@ -50,15 +51,15 @@ class Ratio(msgspec.Struct, frozen=True):
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """One mechanism in all that is known of it."""
+    """Results of one mechanism: a row of the leaderboard."""
 
     key: Key
     score: Score | None
-    """Mean over tasks, or the only task's."""
+    """Mean over tasks, or score on the only task."""
     time: Ratio | None
-    """A call of the board's mode."""
+    """Time of a call of the board's mode."""
     memory: Ratio | None
-    """Peak of such a call."""
+    """Peak memory of such a call."""
     decode: Ratio | None
     """Time of a decoding step."""
     state: Ratio | None
@@ -68,61 +69,77 @@ class Standing(msgspec.Struct, frozen=True):
     measured, infinite where it never does."""
     check: Check | None
     is_exact: bool
+    """Whether it is softmax attention with as many parameters as exact attention's model: then the
+    two compute the same function."""
     beats_shortcut: bool | None
     """Whether it is surely more accurate than the best simple baseline on every task; None where
     there is no baseline."""
 
 
-class Leaderboard(msgspec.Struct, frozen=True):
-    """All mechanisms of a report, and who is on the front."""
+class Leaderboard(msgspec.Struct, frozen=True, dict=True):
+    """All mechanisms of a report, and the front."""
 
     scores: Accuracies | None
     mode: Mode
     """Training steps, or forward passes where no training step was timed."""
     setting: CostSetting | None
-    """Calls that the costs are of."""
+    """Setting of the calls whose costs are shown."""
     length: int | None
     decoding: CostSetting | None
     decoded: int | None
-    """Length of the context that a decoding step is timed after."""
+    """Length of the context before the timed decoding step."""
     standings: tuple[Standing, ...]
     front: frozenset[Key]
+
+    def name(self, one: Standing) -> str:
+        """Return the mechanism, with its settings where the board has several rows of it."""
+        alone = self._rows[one.key.origin, one.key.mechanism] == 1
+        return one.key.name if alone else one.key.label
+
+    @cached_property
+    def _rows(self) -> Counter[tuple[str, str]]:
+        return Counter((one.key.origin, one.key.mechanism) for one in self.standings)
 
 
 def leaderboard(
     analysis: Analysis, scores: Accuracies | None = None, length: int | None = None
 ) -> Leaderboard:
-    """Return where the mechanisms of a report stand: by its main accuracies, or by `scores`, and by
-    costs at a length, the longest that most reached unless it is given."""
+    """Return the leaderboard of a report: by its main accuracies, or by `scores`, and by costs at a
+    length, by default the longest that most mechanisms reached."""
     mode: Mode = "train"
     main, longest = main_setting(analysis, mode)
     if main is None:
         mode = "forward"
         main, longest = main_setting(analysis, mode)
-    # Of other tables and lengths only accuracy and training are asked for.
+    # Boards of other tables and lengths show accuracy and time alone.
     is_main = scores is None and length is None
     scores, length = scores or analysis.main, length or longest
     decoding, decoded = main_setting(analysis, "decode")
     made = checks(analysis.evidence)
     known, exact = check_of(made), exact_mechanisms(made)
-    times = _Ratios(analysis, main, mode, length)
+    calls = _Ratios(analysis, main, mode, length)
     steps = _Ratios(analysis, decoding if is_main else None, "decode", decoded)
     memory = PEAK_MEMORY[main.device] if main else ""
     crossing = _crossings(analysis, main, mode) if is_main else {}
-    keys = _keys(analysis, scores, main or decoding, length if main else decoded)
+    timed = _keys(analysis, None, main or decoding, length if main else decoded)
+    keys = timed if scores is None else _keys(analysis, scores, None, None)
+    if is_main and scores is not None:
+        trained = {key.mechanism for key in keys}
+        keys += [key for key in timed if key.mechanism not in trained and key.is_ours]
     means = _scores(scores)
     beaten = _beaten(scores, _shortcuts(analysis, scores))
+    resized = _resized(scores)
     standings = tuple(
         Standing(
             key=key,
             score=means.get((key.origin, key.variant)),
-            time=times.of(key, "latency"),
-            memory=times.of(key, memory),
+            time=calls.of(key, "latency"),
+            memory=calls.of(key, memory),
             decode=steps.of(key, "latency"),
             state=steps.of(key, "state_bytes"),
             pays_from=crossing.get(key.variant) or crossing.get(key.mechanism),
             check=known.get(key.mechanism),
-            is_exact=key.mechanism in exact,
+            is_exact=key.mechanism in exact and (key.origin, key.variant) not in resized,
             beats_shortcut=beaten.get((key.origin, key.variant)),
         )
         for key in keys
@@ -140,8 +157,8 @@ def leaderboard(
 
 
 def front(standings: Iterable[Standing], scores: Accuracies | None) -> frozenset[Key]:
-    """Return who is on the front of accuracy and time: nobody is surely better in one of
-    the two and not surely worse in the other. No mixing is no choice."""
+    """Return the front of accuracy and time: a mechanism is on it unless another is surely better
+    in one of the two and not surely worse in the other. No mixing is never on it."""
     placed = [
         one
         for one in standings
@@ -159,7 +176,7 @@ def front(standings: Iterable[Standing], scores: Accuracies | None) -> frozenset
 
 
 class _Told:
-    """Accuracies of one table, for whether two mechanisms are told apart by them."""
+    """Accuracies of one table, to tell whether two mechanisms differ."""
 
     def __init__(self, scores: Accuracies | None) -> None:
         self._seeds: dict[tuple[str, str], dict[str, dict[int, float]]] = defaultdict(dict)
@@ -176,8 +193,9 @@ class _Told:
     def better(self, one: Standing, other: Standing) -> bool:
         """Return whether one mechanism is surely more accurate than another.
 
-        By pairs of seeds where both have several; else by sampling of the test rows alone, which is
-        the least that two trainings differ by. Two of the same function are not told apart.
+        By pairs of seeds where both have several; else by sampling of the test rows alone, the
+        smallest noise between two trainings. Two that compute the same function are never told
+        apart.
         """
         if one.is_exact and other.is_exact:
             return False
@@ -198,7 +216,7 @@ class _Told:
 
 
 def main_setting(analysis: Analysis, mode: str) -> tuple[CostSetting | None, int | None]:
-    """Return the first setting with calls of a mode, and the longest length among those at which
+    """Return the first setting with calls of a mode, and the longest among the lengths at which
     most mechanisms have a time there."""
     pooled = analysis.costs.pooled
     timed = pooled[(pooled["mode"] == mode) & (pooled["metric"] == "latency")]
@@ -212,7 +230,7 @@ def main_setting(analysis: Analysis, mode: str) -> tuple[CostSetting | None, int
 
 
 class _Ratios:
-    """Ratios to exact attention of one mode at one length, the run's own before others."""
+    """Ratios to exact attention in one mode at one length, the run's own before others."""
 
     def __init__(
         self, analysis: Analysis, setting: CostSetting | None, mode: str, length: int | None
@@ -229,7 +247,7 @@ class _Ratios:
         tried = pooled.groupby(["setting", "variant"])["length"].size()
         pairs = zip(own["setting"], own["variant"], strict=True)
         own = own.assign(place=own["setting"].map(order), tried=[-tried[pair] for pair in pairs])
-        # "run" sorts behind "reference".
+        # Sorted backwards: "run" before "reference".
         keys, up = ["place", "origin", "tried", "variant"], [True, False, True, True]
         self._found: dict[tuple[str, str], Ratio] = {}
         for row in typed(own.sort_values(keys, ascending=up), _Row):
@@ -239,8 +257,8 @@ class _Ratios:
             self._found.setdefault((row.metric, row.mechanism), ratio)
 
     def of(self, key: Key, metric: str) -> Ratio | None:
-        """Return a mechanism's ratio: with its own settings, else with those it was timed with at
-        most lengths; of the run, else of the reference."""
+        """Return a mechanism's ratio: with its own settings, else with those that it was timed with
+        at most lengths; from the run, else from the reference."""
         own = self._found.get((metric, key.variant))
         return own or self._found.get((metric, key.mechanism))
 
@@ -267,7 +285,7 @@ def _called(one: CostSetting) -> CostSetting:
 
 
 def _crossings(analysis: Analysis, setting: CostSetting | None, mode: Mode) -> dict[str, Value]:
-    """Where a call begins to pay, by variant and by mechanism; the run's before others."""
+    """Lengths from which a call takes less time, by variant and by mechanism; the run's first."""
     found: dict[str, Value] = {}
     for one in [] if setting is None else [setting, *_elsewhere(analysis, setting)]:
         rows = crossovers(analysis.costs, one.id)
@@ -283,7 +301,7 @@ def _crossings(analysis: Analysis, setting: CostSetting | None, mode: Mode) -> d
 def _keys(
     analysis: Analysis, scores: Accuracies | None, setting: CostSetting | None, length: int | None
 ) -> list[Key]:
-    """The rows of the accuracies; without any those of the costs."""
+    """Rows of the accuracies; without any those of the costs."""
     figures = analysis.evidence.figures
     if scores is not None:
         protocols = [column.protocol for column in scores.columns]
@@ -295,7 +313,7 @@ def _keys(
 
 
 def _scores(scores: Accuracies | None) -> dict[tuple[str, str], Score]:
-    """The mean over tasks by row; where there is none, the only task's."""
+    """Mean over tasks by row; where there is none, score on the only task."""
     if scores is None:
         return {}
     if scores.averaged:
@@ -307,8 +325,19 @@ def _scores(scores: Accuracies | None) -> dict[tuple[str, str], Score]:
     return {(one.origin, one.variant): one for one in typed(table, Score)}
 
 
+def _resized(scores: Accuracies | None) -> set[tuple[str, str]]:
+    """Rows whose models have another number of parameters than exact attention's."""
+    if scores is None:
+        return set()
+    pooled = scores.pooled[scores.pooled["parameters"].notna()]
+    exact = pooled[pooled["mechanism"] == EXACT].set_index("protocol")["parameters"].to_dict()
+    usual = pooled["protocol"].map(exact).astype(float)
+    other = pooled[usual.notna() & (pooled["parameters"] != usual)]
+    return set(zip(other["origin"], other["variant"], strict=True))
+
+
 def _shortcuts(analysis: Analysis, scores: Accuracies | None) -> dict[str, float]:
-    """The best simple baseline of each column that has one."""
+    """Best simple baseline of each column that has one."""
     if scores is None:
         return {}
     found = {c.protocol: shortcut(analysis.evidence, scores, c) for c in scores.columns}

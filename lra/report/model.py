@@ -1,4 +1,5 @@
-"""A report as plain values: sections with tables and figures, before it is a page or a file."""
+"""A report as plain values: sections with tables and figures, before they become a page or a
+file."""
 
 from __future__ import annotations
 
@@ -11,40 +12,41 @@ import msgspec
 from lra.report.load.kept import Origin
 
 Level = Literal["results", "appendix"]
-"""results: read by whoever has an afternoon. appendix: folded, looked up."""
+"""results: for readers with time. appendix: folded, to be looked up."""
 
 
 class Value(msgspec.Struct, frozen=True):
-    """One place of a table."""
+    """One cell of a table."""
 
     text: str
     note: str = ""
-    """The smaller second line: a spread, a ratio, the reason for a word."""
+    """Smaller second line: a spread, a ratio, the reason for a word."""
     number: float | None = None
-    """What `text` rounds, and the table is sorted by; None where `text` is a word."""
+    """Number that `text` rounds and the table is sorted by; None where `text` is a word."""
     best: bool = False
-    """Best of its column, and told apart from the next."""
+    """Whether it is the best of its column, and told apart from the next."""
     disturbed: bool = False
-    """Whether the machine was busy while it was taken."""
+    """Whether the machine was busy at the measurement."""
 
     @property
     def marked(self) -> str:
-        """The text, behind the mark of a busy machine where it was one."""
+        """Text, with a mark in front where the machine was busy."""
         return f"!{self.text}" if self.disturbed else self.text
 
     @property
     def line(self) -> str:
-        """The text with its note in brackets."""
+        """Text with its note in brackets."""
         return f"{self.marked} ({self.note})" if self.note else self.marked
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One line of a table."""
+    """One row of a table."""
 
     label: str
     values: tuple[Value, ...]
     mechanism: str = ""
-    """Gives the row its swatch and links it to the mechanism's page; empty for other rows."""
+    """Name of the mechanism, for the row's swatch and the link to its page; empty for other
+    rows."""
     variant: str = ""
     """Id of the mechanism with its configuration."""
     origin: Origin = "run"
@@ -53,12 +55,12 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The label, and whether it is a reference's."""
+        """Label, marked for a row of the reference."""
         return f"{self.label} (reference)" if self.origin == "reference" else self.label
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Rows, columns and what they mean."""
+    """Rows and columns, with title, caption and notes."""
 
     id: str
     title: str
@@ -68,7 +70,7 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     numeric: bool = True
-    """False for tables of text, which read better left-aligned."""
+    """Whether columns are numbers; False for text, which reads better left-aligned."""
 
     def groups(self) -> list[tuple[str, list[Row]]]:
         """Return the rows by group, in order."""
@@ -76,7 +78,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A drawing and what it shows in words."""
+    """A drawing, and its content in words."""
 
     id: str
     title: str
@@ -86,12 +88,13 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """What one topic has to say of one setting."""
+    """Text, tables and figures of one topic in one setting."""
 
     topic: str
     """Heading that sections of one topic share: `Accuracy`, `Time and memory`."""
     setting: str = ""
-    """What sets it apart from others of its topic; the first of a topic is shown, others folded."""
+    """Words that set it apart from others of its topic; the first of a topic is shown, others
+    folded."""
     level: Level = "results"
     text: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -107,11 +110,11 @@ class Headline(msgspec.Struct, frozen=True):
     """The first screen."""
 
     sentences: tuple[str, ...]
-    """At most five."""
+    """Sentences, five at most."""
     figure: Figure | None = None
     leaderboard: Table | None = None
     caveats: tuple[str, ...] = ()
-    """What to know before the sentences are quoted."""
+    """Caveats to know before the sentences are quoted."""
 
 
 class Topic(msgspec.Struct, frozen=True):
@@ -134,7 +137,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def topics(self) -> list[Topic]:
-        """The sections by topic, results before the appendix, in order of first appearance."""
+        """Sections by topic, results before the appendix, in order of first appearance."""
         found: dict[tuple[Level, str], list[Section]] = {}
         for level in ("results", "appendix"):
             for section in self.sections:
@@ -146,18 +149,18 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """All figures in order."""
+        """All figures, in order."""
         own = (self.headline.figure,) if self.headline.figure else ()
         return (*own, *(figure for section in self.sections for figure in section.figures))
 
 
 def there(items: Iterable[Table | None]) -> tuple[Table, ...]:
-    """Return those of the tables that there are."""
+    """Return the tables that are not None."""
     return tuple(item for item in items if item is not None)
 
 
 def drawn(items: Iterable[Figure | None]) -> tuple[Figure, ...]:
-    """Return those of the figures that there are."""
+    """Return the figures that are not None."""
     return tuple(item for item in items if item is not None)
 
 

@@ -21,9 +21,10 @@ from lra.report.words import flat, plain
 from lra.verdict.peer_ratio import Costs
 
 TOGETHER = timedelta(minutes=15)
-"""Within it the processes of a round began; a machine changes its speed in an hour."""
+"""Longest time between the starts of a round's processes; a machine changes its speed in an
+hour."""
 _PADDING = 1.05
-"""So many times as long as its blocks need may be what theirs is given."""
+"""Largest ratio of the length that theirs is padded to and the one that its blocks need."""
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -56,7 +57,7 @@ class Pair(msgspec.Struct, frozen=True):
     theirs: tuple[Process, ...]
     peer: Peer
     unlike: tuple[str, ...]
-    """Settings that should agree and do not, in words."""
+    """Settings that should be equal and are not, in words."""
 
     @property
     def lengths(self) -> list[int]:
@@ -64,8 +65,8 @@ class Pair(msgspec.Struct, frozen=True):
         return sorted({one.length for one in self.ours} & {one.length for one in self.theirs})
 
     def burdens(self, length: int) -> tuple[str, ...]:
-        """Return the work that our adapter has theirs do for nothing, in words: where nothing is
-        padded, as in timings, a mask, and more padding than its blocks need."""
+        """Return the useless work that our adapter gives theirs, in words: a mask though nothing is
+        padded, as in timings, and more padding than its blocks need."""
         there, said = _settings(self.theirs[0]), []
         if there.get("always_mask") == plain(True):
             said.append("theirs gets a mask though nothing is padded (always_mask)")
@@ -78,16 +79,16 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class Rounds(NamedTuple):
-    """One pair at one length: costs by replicate."""
+    """Costs of one pair at one length, by replicate."""
 
     ours: Costs
     theirs: Costs
     floor: Costs
     exact: Costs
     disturbed: int = 0
-    """Rounds left out, as the machine was busy."""
+    """Number of rounds left out, as the machine was busy."""
     torn: int = 0
-    """Rounds left out, as their processes ran at different times."""
+    """Number of rounds left out, as their processes ran at different times."""
     floored: bool = True
     """Whether the floor was measured at all."""
 
@@ -98,8 +99,8 @@ def processes(figures: pd.DataFrame) -> list[Process]:
 
 
 def pairs_of(figures: Sequence[Process]) -> list[Pair]:
-    """Return each configuration of a peer beside those of its counterpart, at a common length, that
-    do the same work; or all of them where none does."""
+    """Return each configuration of a peer with those of its counterpart that do the same work, at a
+    common length; with all of them where none does."""
     by_variant: dict[str, list[Process]] = defaultdict(list)
     for one in figures:
         by_variant[one.variant].append(one)
@@ -119,7 +120,7 @@ def pairs_of(figures: Sequence[Process]) -> list[Pair]:
 
 
 def _unlike(ours: Process, theirs: Process, peer: Peer) -> tuple[str, ...]:
-    """Settings in which both should agree; of a peer that cannot be imported nothing is known."""
+    """Settings in which both should agree and do not; none for a peer that cannot be imported."""
     here, there = _settings(ours), _settings(theirs)
     unlike = []
     for own, other in peer.matching.items() if there else ():
@@ -144,9 +145,9 @@ def rounds_of(
     pair: Pair, length: int, figures: Iterable[Process], metric: str, *, timed: bool
 ) -> Rounds:
     """Return the costs of one metric, without the rounds in which ours, theirs or the floor was
-    disturbed or ran apart from the others, and without those of exact attention that did.
+    disturbed or ran apart from the others, and without such costs of exact attention.
 
-    Sizes, which are not `timed`, no busy machine changes.
+    Sizes are not `timed`: a busy machine does not change them.
     """
     own = [one for one in figures if one.metric == metric and one.length == length and one.known]
     variants = pair.ours[0].variant, pair.theirs[0].variant
@@ -185,7 +186,7 @@ def _loud(own: Iterable[Process]) -> set[int]:
 
 
 def _torn(own: Iterable[Process]) -> set[int]:
-    """The rounds whose processes did not begin together: a rerun, or a second sweep beside a store,
+    """Rounds whose processes did not begin together: a rerun, or a second sweep into a store,
     measures one side alone."""
     began: dict[int, list[datetime]] = defaultdict(list)
     for one in own:

@@ -16,26 +16,26 @@ from lra.report.model import Section
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """What to print of a report."""
+    """Sentences and table to print after a run."""
 
     headline: tuple[str, ...]
-    """The answer, one sentence each."""
+    """Answer, one sentence each."""
     table: str
-    """A small plain-text table; empty if there is nothing to compare."""
+    """Small plain-text table; empty if there is nothing to compare."""
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """Where a report lies, and what to print of it."""
+    """Place of a report, and the findings to print."""
 
     page: Path
-    """The HTML page; cards, report.md, report.csv, report.tex and plots/ lie beside it."""
+    """HTML page; cards, report.md, report.csv, report.tex and plots/ lie beside it."""
     findings: Findings
 
 
 def findings(
     records: Sequence[Record], reference: Sequence[Record], store: Sequence[Record]
 ) -> Findings:
-    """Return what a report of these records, out of a store, says, without drawing it."""
+    """Return the findings of a report on these records, out of a store, without drawing it."""
     from lra.report.assemble import analyse
     from lra.report.load.select import join
     from lra.report.sections.headline import spoken
@@ -56,12 +56,12 @@ def render(
     """Write `out`/index.html, mechanisms/*.html, report.md, .csv and .tex, and plots/*.svg from
     records alone.
 
-    `reference` are committed records to put beside the run's; those that share no protocol with it
-    are left out. Estimates rest on what is `assumed`. `first` is a section to begin with, and
-    `files` are more texts to write, by name. The same records give the same bytes, in whatever
-    order they come. Raises `LraError` where `out` cannot be written.
+    `reference` are committed records to compare with the run's; those that share no protocol with
+    it are left out. Estimates use the `assumed` electricity. `first` is a section to begin with,
+    and `files` are more texts to write, by name. The same records give the same bytes, in any
+    order. Raises `LraError` where `out` cannot be written.
     """
-    # pandas and matplotlib are imported only now.
+    # Late import of pandas and matplotlib, which are slow to load.
     from lra.report.assemble import analyse, assemble
     from lra.report.cards import cards
     from lra.report.load.select import join
@@ -101,11 +101,11 @@ def _printed(sentences: Iterable[str], table: str) -> Findings:
 
 
 _STALE = ("plots/*.svg", "mechanisms/*.html", "compare.md")
-"""Files of an earlier report that this one may not have."""
+"""Files of an earlier report that this one may lack."""
 
 
 def _write(out: Path, files: dict[str, str]) -> None:
-    """Write every file, and remove those of an earlier report that this one has not."""
+    """Write every file, and remove those of an earlier report that this one lacks."""
     for stale in (file for pattern in _STALE for file in out.glob(pattern)):
         if stale.relative_to(out).as_posix() not in files:
             stale.unlink(missing_ok=True)

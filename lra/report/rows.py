@@ -1,4 +1,4 @@
-"""Rows of mechanisms: which are shown, in which order, and where reference rows come from."""
+"""Rows of mechanisms: their selection, their order, and the origin of reference rows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pandas as pd
 
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.escape import escape_controls
+from lra.core.peers import PREFIX
 from lra.core.records import Failure, Status
 from lra.report.load.kept import Origin
 from lra.report.model import Row, Value
 from lra.report.words import NO_VALUE, NOT_RUN, ending, listing
 
 _QUESTION = ["mechanism_version", "protocol", "metric", "mode", "length"]
-"""What one figure answers, whichever seed or process gave it."""
+"""Columns of a figure's question, without its seed or process."""
 
 
 class Key(NamedTuple):
@@ -29,8 +30,13 @@ class Key(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The mechanism without its settings, as people read it."""
+        """Name of the mechanism without its settings, for people."""
         return escape_controls(self.mechanism)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is no public package's."""
+        return not self.mechanism.startswith(PREFIX)
 
     def row(self, values: Sequence[Value], group: str = "") -> Row:
         """Return the row with its values."""
@@ -41,8 +47,8 @@ def shown(figures: pd.DataFrame) -> list[Key]:
     """Return the rows of figures that share a table: the run's before the reference's, exact
     attention and the floor last.
 
-    A reference row is left out where the run has measured all of it, from the same sources, with as
-    many seeds, and has a figure wherever it has one.
+    A reference row is left out where the run has measured all of it, from the same sources, with at
+    least as many seeds and figures.
     """
     names = ["origin", "variant", "mechanism", "label"]
     keys = [Key(*own) for own in figures[names].drop_duplicates().itertuples(index=False)]
@@ -63,12 +69,12 @@ def shown(figures: pd.DataFrame) -> list[Key]:
 
 
 def of(table: pd.DataFrame, key: Key) -> pd.DataFrame:
-    """Return the part of a pooled frame that belongs to a row."""
+    """Return the rows of a pooled frame that belong to a key."""
     return table[(table["origin"] == key.origin) & (table["variant"] == key.variant)]
 
 
 def reference_notes(figures: pd.DataFrame, keys: Sequence[Key]) -> list[str]:
-    """Return a sentence on where the reference rows among these come from; none without any."""
+    """Return a sentence on the machines of the reference rows among these; none without any."""
     wanted = {key.variant for key in keys if key.origin == "reference"}
     if not wanted or all(key.origin == "reference" for key in keys):
         return []
@@ -77,20 +83,20 @@ def reference_notes(figures: pd.DataFrame, keys: Sequence[Key]) -> list[str]:
 
 
 def _answers(run: pd.DataFrame, reference: pd.DataFrame) -> bool:
-    """Whether rows of the run answer all that the reference's do, with as many seeds."""
+    """Whether the run's figures answer all questions of the reference's, with as many seeds."""
     known = (run[run["value"].notna()], reference[reference["value"].notna()])
     return all(_seeds(theirs) <= _seeds(ours) for ours, theirs in ((run, reference), known))
 
 
 def _seeds(own: pd.DataFrame) -> Counter[object]:
-    """How many seeds there are of each question."""
+    """Number of seeds of each question."""
     pairs = own[[*_QUESTION, "seed"]].drop_duplicates()[_QUESTION]
     return Counter(pairs.itertuples(index=False, name=None))
 
 
 def missing(endings: Sequence[tuple[str, str, str]], *, asked: bool = True) -> Value:
-    """Return what stands where a figure is missing, by status, failure and reason of each process
-    or seed; `asked` says whether anything was tried."""
+    """Return the cell of a table for a missing figure, by status, failure and reason of each
+    process or seed; `asked` says whether anything was tried."""
     if not endings:
         return Value(NOT_RUN if not asked else NO_VALUE)
     words = sorted({_ending(status, failure) for status, failure, _ in endings})

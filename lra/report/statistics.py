@@ -1,4 +1,4 @@
-"""Tests over seeds and ranks over tasks, of the rows of a table that have several seeds."""
+"""Tests over seeds and ranks over tasks, for the rows of a table with several seeds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEVEL = 0.05
 
 
 class Pair(NamedTuple):
-    """Two rows that were tested, and whether they are told apart."""
+    """Two rows that were tested, and whether they differ."""
 
     above: Key
     below: Key
@@ -38,28 +38,28 @@ class Pair(NamedTuple):
 
 
 class Statistics(msgspec.Struct, frozen=True):
-    """How the rows of one table stand to each other, over the tasks that its mean is of."""
+    """Comparisons of the rows of one table, over the tasks of its mean."""
 
     keys: tuple[Key, ...]
-    """Rows with several seeds on every task, the most accurate first."""
+    """Rows with several seeds on every task, most accurate first."""
     means: dict[Key, float]
     against: dict[str, dict[Key, tuple[Difference, float]]]
     """Differences to exact attention and to no mixing, with p corrected for their number."""
     pairs: tuple[Pair, ...]
     """All pairs that share several seeds on each task, corrected for their number."""
     ranks: Ranks | None
-    """By `rank_name`."""
+    """Average ranks of rows, named by `rank_name`."""
     seed_distances: tuple[float, ...]
-    """Between two seeds of one mechanism, in the mean over tasks."""
+    """Distances between two seeds of one mechanism, in the mean over tasks."""
 
     @property
     def above(self) -> Counter[Key]:
-        """How many rows each is better than."""
+        """Number of rows that each is better than."""
         return Counter(pair.above for pair in self.pairs if pair.apart)
 
     @property
     def below(self) -> Counter[Key]:
-        """How many rows each is worse than."""
+        """Number of rows that each is worse than."""
         return Counter(pair.below for pair in self.pairs if pair.apart)
 
 
@@ -69,7 +69,7 @@ def rank_name(key: Key) -> str:
 
 
 def statistics(evidence: Evidence, scores: Accuracies) -> Statistics | None:
-    """Return them of accuracies; None where fewer than two rows have several seeds."""
+    """Return the statistics of accuracies; None where fewer than two rows have several seeds."""
     columns = scores.averaged or scores.columns[: len(scores.columns) == 1]
     if scores.metric != ACCURACY or not columns:
         return None
@@ -107,13 +107,13 @@ def statistics(evidence: Evidence, scores: Accuracies) -> Statistics | None:
 
 
 def _anchor(order: Sequence[Key], name: str) -> Key | None:
-    """The best row of a mechanism, the run's before the reference's."""
+    """Best row of a mechanism, the run's before the reference's."""
     own = [key for key in order if key.mechanism == name]
     return min(own, key=lambda key: key.origin != "run", default=None)
 
 
 def _by_seed(own: pd.DataFrame) -> dict[str, dict[int, float]]:
-    """By task and version of the measuring code."""
+    """Accuracies by task and version of the measuring code, then by seed."""
     found: dict[str, dict[int, float]] = defaultdict(dict)
     for part, seed, value in zip(own["part"], own["seed"], own["value"], strict=True):
         found[part][int(seed)] = float(value)
@@ -121,7 +121,7 @@ def _by_seed(own: pd.DataFrame) -> dict[str, dict[int, float]]:
 
 
 def _merged(one: BySeed) -> dict[str, dict[int, float]]:
-    """The same by task alone."""
+    """Accuracies by task alone, then by seed."""
     found: dict[str, dict[int, float]] = defaultdict(dict)
     for task, seeds in one.items():
         found[task.partition(" ")[0]] |= seeds

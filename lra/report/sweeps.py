@@ -1,4 +1,4 @@
-"""Sweeps over length: one cost of one mechanism, replicate by replicate, at all its lengths."""
+"""Sweeps over length: one cost of one mechanism at all its lengths, by replicate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lra.verdict.growth import LEAST
 
 Kind = Literal["time", "memory", "state"]
 MODES = ("train", "forward", "decode")
-"""Modes in the order in which tables have them."""
+"""Modes in the order of tables."""
 
 
 class Quantity(NamedTuple):
@@ -47,7 +47,7 @@ class Point(NamedTuple):
 
     @property
     def ending(self) -> tuple[str, str, str]:
-        """How it ended, as `rows.missing` takes it."""
+        """Its ending, as `rows.missing` takes it."""
         return self.status, self.failure, self.reason
 
 
@@ -63,12 +63,12 @@ class Sweep(msgspec.Struct, frozen=True):
 
     @property
     def disturbed(self) -> bool:
-        """Whether the machine was busy during any of these: it makes no call larger."""
+        """Whether the machine was busy during any of these, for times; it makes no call larger."""
         return self.quantity.kind == "time" and any(p.disturbed for p in self.points if p.known)
 
     @property
     def by_replicate(self) -> dict[int, dict[int, Point]]:
-        """The points with a value, by number of the replicate and length."""
+        """Points with a value, by number of the replicate and length."""
         found: dict[int, dict[int, Point]] = defaultdict(dict)
         for point in self.points:
             if point.known:
@@ -77,7 +77,7 @@ class Sweep(msgspec.Struct, frozen=True):
 
     @property
     def lost(self) -> dict[int, tuple[tuple[str, str, str], ...]]:
-        """The different endings of points without a value, by length."""
+        """Distinct endings of points without a value, by length."""
         found: dict[int, set[tuple[str, str, str]]] = defaultdict(set)
         for point in self.points:
             if not point.known:
@@ -87,9 +87,8 @@ class Sweep(msgspec.Struct, frozen=True):
 
 def quantities(figures: pd.DataFrame, setting: CostSetting) -> list[Quantity]:
     """Return the costs of a setting that were tried at three lengths or more: the time of each
-    mode, the memory of training and of forward passes, and the state of decoding, since a step by
-    itself takes next to nothing.
-    """
+    mode, the memory of training and of forward passes, and the state of decoding, since one step
+    needs next to no memory."""
     tried = figures.groupby("mode")["length"].nunique()
     long = [mode for mode in MODES if tried.get(mode, 0) >= LEAST]
     times = [Quantity("time", mode, "latency") for mode in long]
@@ -124,7 +123,7 @@ def sweeps(figures: pd.DataFrame, wanted: Iterable[Quantity]) -> list[Sweep]:
 
 
 def _of_most_lengths(points: Sequence[Point]) -> list[Point]:
-    """Points of the replicates that were tried at half as many lengths as any, or more.
+    """Return the points of replicates tried at half as many lengths as any, or more.
 
     Replicates that another suite added at a few lengths would leave only those lengths in common.
     """
@@ -137,6 +136,6 @@ def _of_most_lengths(points: Sequence[Point]) -> list[Point]:
 
 
 def by_row(rows: pd.DataFrame, kind: str, mode: str) -> dict[tuple[str, str], Any]:
-    """Return what is derived of sweeps of one kind and mode, by origin and variant."""
+    """Return values derived from sweeps of one kind and mode, by origin and variant."""
     own = rows[(rows["kind"] == kind) & (rows["mode"] == mode)]
     return {(str(row.origin), str(row.variant)): row for row in own.itertuples(index=False)}

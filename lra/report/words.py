@@ -1,4 +1,4 @@
-"""How a report says things: numbers with the digits they deserve, units, statuses in words."""
+"""Words of a report: numbers with the digits that they can bear, units, statuses."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _WHY = {
     "NotInstalled": "not installed",
     "NoResult": "no result",
 }
-"""Types of failures that are our own names and no exception's or signal's."""
+"""Failure types of our own, beside names of exceptions and signals."""
 NOT_RUN = "not run"
 NO_VALUE = "n/a"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 _SEEMS_OTHER = re.compile(r"none|yes|no|[-+]?[0-9.]+(e[-+]?[0-9]+)?|\(.*\)|", re.IGNORECASE)
-"""Texts that read like a value of another type, and are set in quotes."""
+"""Texts that look like a value of another type, and are set in quotes."""
 _Value = TypeVar("_Value", int, str)
 
 Unit = Literal["s", "B", "J"]
@@ -50,7 +50,7 @@ _SCALES: dict[Unit, tuple[tuple[float, str], ...]] = {
 def figures(value: float, spread: float | None = None, most: int = 3) -> str:
     """Return `value` with two to `most` significant figures, as many as its spread supports.
 
-    Beyond the second, no figure stands below the leading place of `spread` (in `value`'s unit).
+    Beyond the second, no digit stands below the leading place of `spread` (in `value`'s unit).
     """
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
@@ -84,12 +84,12 @@ def quantity(value: float, unit: Unit, most: int = 3) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """Return the ends of an interval with as many figures as its width supports: `1.2 to 1.4`."""
+    """Return the ends of an interval with as many digits as its width supports: `1.2 to 1.4`."""
     return " to ".join(figures(bound, high - low) for bound in (low, high))
 
 
 def span(values: Iterable[_Value]) -> str:
-    """Return the least and the greatest: `5 to 500`; `3` of one alone, of none an empty text."""
+    """Return the least and the greatest: `5 to 500`; `3` for a single value, empty for none."""
     known = list(values)
     if not known:
         return ""
@@ -98,7 +98,7 @@ def span(values: Iterable[_Value]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time that somebody waits: `40 s`, `3 min`, `2 h 10 min`."""
+    """Return a time to wait: `40 s`, `3 min`, `2 h 10 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -108,7 +108,7 @@ def duration(seconds: float) -> str:
 
 
 def about(seconds: float) -> str:
-    """Return a time that is foretold: `about 40 s`, `under a second`."""
+    """Return an expected time: `about 40 s`, `under a second`."""
     return "under a second" if seconds < 1 else f"about {duration(seconds)}"
 
 
@@ -118,8 +118,8 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def apart(settings: Sequence[Sequence[str]]) -> list[str]:
-    """Return of each of several settings the parts that not all share, numbered where some still
-    are alike: `batch 4, bfloat16`. Of one alone an empty text."""
+    """Return for each of several settings the parts that not all share, numbered where some are
+    still alike: `batch 4, bfloat16`. Empty for a single one."""
     names = [
         ", ".join(part for part in own if not all(part in other for other in settings))
         for own in settings
@@ -137,13 +137,13 @@ def listing(parts: Sequence[str]) -> str:
 
 
 def listing_of(parts: Sequence[str], most: int) -> str:
-    """Return the first `most` of them, and how many are left: `a, b and 3 more`."""
+    """Return the first `most` parts, and the number of the others: `a, b and 3 more`."""
     left = len(parts) - most
     return listing([*parts[:most], *([f"{left} more"] if left > 0 else [])])
 
 
 def shortened(texts: Sequence[str], most: int) -> list[str]:
-    """Return each text in at most `most` characters, the middle left out; no two become alike.
+    """Return each text in at most `most` characters, without its middle; no two become alike.
 
     Where no such cut tells them apart they are numbered. That needs a `most` of 8 and fewer than
     1000 texts: below, two may become alike or one too long.
@@ -166,8 +166,8 @@ def _cut(text: str, most: int, head: int) -> str:
 
 
 def ending(status: Status, failure: Failure | None) -> str:
-    """Return how a cell ended, as it stands in a table: `OOM`, `crash (SIGSEGV)`; of our own errors
-    just that it is one."""
+    """Return the cell of a table for an ending: `OOM`, `crash (SIGSEGV)`; our own errors are just
+    `error`."""
     if failure is not None and failure.type in _WHY:
         return f"{STATUS[status]}: {_WHY[failure.type]}"
     if failure is not None and status in ("crash", "error") and failure.type not in OURS:
@@ -176,13 +176,13 @@ def ending(status: Status, failure: Failure | None) -> str:
 
 
 def machine_words(machine: Machine) -> str:
-    """Return a machine class as a person reads it."""
+    """Return a machine class for people."""
     driver = [f"driver {machine.driver}"] if machine.driver else []
     return ", ".join([escape_controls(machine.processor), count(machine.cores, "core"), *driver])
 
 
 def flat(value: Any) -> dict[str, str]:
-    """Return a frozen value's fields in order as text, nested ones as `outer.inner`."""
+    """Return a frozen value's fields in order as text, nested fields as `outer.inner`."""
     found: dict[str, str] = {}
 
     def walk(prefix: str, part: Any) -> None:
@@ -212,8 +212,8 @@ def plain(value: Any) -> str:
 def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
     """Return, for each of several settings, `key=value` of the keys in which they differ.
 
-    Empty strings where there is nothing to tell apart. A key that is missing is one that is none:
-    records of an earlier version lack the settings that a later one added.
+    Empty strings where none differ. A missing key counts as none: records of an earlier version
+    lack the settings that a later one added.
     """
     keys = sorted({key for one in settings for key in one})
     varying = [key for key in keys if len({one.get(key, plain(None)) for one in settings}) > 1]

@@ -1,4 +1,4 @@
-"""The store: finished cells on disk, a record each, loose or in packs."""
+"""The store: finished cells on disk, one record each, loose or in packs."""
 
 from lra.store.folder import Store
 from lra.store.packing import Packing, pack

@@ -1,4 +1,4 @@
-"""Files that are whole or absent, whatever kills the writer."""
+"""Atomic writes: files that are whole or absent, even where the writer is killed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 def write_atomically(file: Path, data: bytes) -> None:
     """Write a file in its folder under a temporary name, sync it, rename it and sync the folder.
 
-    Raises `OSError`; the file is then as it was.
+    Raises `OSError`; the file is then as before.
     """
     temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     try:

@@ -1,9 +1,9 @@
 """A folder of records: one finished cell is one file, `<hash>.json`, whole or absent, or one line
 of a pack.
 
-A record is written to a temporary name, synced and renamed, so that a reader or a rerun never sees
-half of one, whatever kills the writer. It is always written to a file of its own, which counts
-where a pack has a record of the same cell. One run at a time writes to a store; readers need no
+A record is written under a temporary name, synced and renamed, so that a reader or a rerun never
+sees half of one, even where the writer is killed. It is always written to a file of its own, which
+overrides a pack's record of the same cell. One run at a time writes to a store; readers need no
 lock.
 """
 
@@ -29,15 +29,15 @@ from lra.store.unreadable import OtherVersion, Unreadable, parse_record, warn_of
 
 _ID = f"[0-9a-f]{{{DIGITS}}}"
 _HALF_RECORD = re.compile(rf"({_ID}\.json|{KIND}{re.escape(SUFFIX)})\.\d+\.tmp")
-"""Or half a pack."""
+"""Half a record, or half a pack."""
 _HALF_CHECKPOINT = re.compile(rf"({_ID}\.pt)?\.[0-9a-f]{{32}}\.tmp|{_ID}\.pt\.tmp")
-"""Half a checkpoint, also as older versions named it, and the file by which a worker tries whether
-it may write here."""
+"""Half a checkpoint, also under the names of older versions, and the file with which a worker tests
+whether it may write here."""
 
 _TOKEN = re.compile(r"\.cluster-[0-9a-f]{32}")
-"""The file by which the workers of a run know the store."""
+"""File by which the workers of a run recognise the store."""
 _TOKEN_LASTS = 7 * 24 * 3600.0
-"""Seconds after which it is of a dead run: one that lives may wait for days in a queue."""
+"""Seconds after which a token is that of a dead run: a live one may wait for days in a queue."""
 
 
 class Store:
@@ -50,10 +50,10 @@ class Store:
     def exists(self) -> bool:
         """Return whether there is such a folder.
 
-        Raises `StoreError` where one may not look into it, or into one above it.
+        Raises `StoreError` where permissions hide it, or a folder above it.
         """
         try:
-            # A file in it is asked for, too: a folder may be seen and yet closed.
+            # Asks for a file in it, too: a folder may be visible and yet closed.
             return path_kind(self.path / ".lock") is not None or path_kind(self.path) == "folder"
         except OSError as error:
             raise StoreError(
@@ -70,13 +70,13 @@ class Store:
         return self
 
     def load(self, id: str) -> Record | None:
-        """Return the record of a cell; None where there is none, or none that can be read."""
+        """Return the record of a cell; None where there is none, or it cannot be read."""
         found = _read(self._file(id), id)
         if found is None:
             packed = self.packed()
             packed.warn_of_disputed(id)
             if id not in packed.lines:
-                # It may have been there.
+                # A pack may have held it.
                 packed.warn_of_lost()
                 return None
             found = packed.lines[id].record(id)
@@ -86,8 +86,8 @@ class Store:
         return found
 
     def refuse_newer(self, ids: Iterable[str]) -> None:
-        """Raise `StoreError` where a cell has a record that a newer version wrote: this one cannot
-        read it and would write over it."""
+        """Raise `StoreError` where a cell has a record of a newer version: this version cannot read
+        it and would overwrite it."""
         found = map(self._find, ids)
         newer = [one.name for one in found if isinstance(one, OtherVersion) and one.newer]
         if newer:
@@ -100,12 +100,12 @@ class Store:
     def records(self) -> list[Record]:
         """Return all readable records, loose and packed, in the order of their ids.
 
-        Each that cannot be read gives one `StoreWarning` and is left out; those of another schema
-        together give one. A store that was never written to is empty.
+        A record that cannot be read is left out with a `StoreWarning`; all of another schema share
+        one. A store that was never written to is empty.
         """
         read = ((id, _read(file, id)) for id, file in self.loose().items())
         found = {id: one for id, one in read if one is not None}
-        # Read last: they have what was packed meanwhile.
+        # Packs are read last: they have records that were packed meanwhile.
         packed = self.packed()
         hidden = found.keys() & packed.lines.keys()
         found |= {id: line.record(id) for id, line in packed.lines.items() if id not in hidden}
@@ -138,11 +138,11 @@ class Store:
         }
 
     def packed(self) -> Contents:
-        """Return what the packs of the folder hold; raises `StoreError` as `loose` does."""
+        """Return the content of the folder's packs; raises `StoreError` as `loose` does."""
         return self._packs.contents()
 
     def checkpoint(self, id: str) -> Path:
-        """Return where a cell in training keeps its checkpoint."""
+        """Return the path of a training cell's checkpoint."""
         return self.path / "checkpoints" / f"{id}.pt"
 
     def save(self, record: Record) -> None:
@@ -158,13 +158,14 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[Store]:
-        """Hold the store for one run: make the folder, lock it, sweep what dead writers left.
+        """Hold the store for one run: make the folder, lock it, remove the leftovers of dead
+        writers.
 
         Raises `StoreError` when it cannot be written or another run holds it.
         """
         try:
             self.checkpoint("").parent.mkdir(parents=True, exist_ok=True)
-            # Without a buffer of Python's: a full disk must not be met a second time on closing.
+            # Unbuffered in Python: a full disk must not raise a second time on closing.
             lock = (self.path / ".lock").open("a+b", buffering=0)
         except OSError as error:
             raise self._refused(error) from error
@@ -179,9 +180,9 @@ class Store:
             yield self
 
     def _refused(self, error: OSError) -> StoreError:
-        """The error of a store that cannot be held for writing."""
+        """Return the error of a store that cannot be held for writing."""
         file = f" {Path(error.filename).name}" if error.filename else " .lock"
-        # The store itself, or what it should lie in, is no folder.
+        # The store itself, or a folder above it, is no folder.
         file = "" if error.errno == errno.ENOTDIR else file
         return StoreError(
             f"cannot write{file} to the store '{self.path}': {system_reason(error)}; choose "
@@ -189,7 +190,7 @@ class Store:
         )
 
     def _sweep(self) -> None:
-        """Delete what dead writers of ours left; files of other names stay."""
+        """Delete the leftovers of dead writers of ours; files of other names stay."""
         checkpoints = self.checkpoint("").parent
         for folder, half in ((self.path, _HALF_RECORD), (checkpoints, _HALF_CHECKPOINT)):
             for file in folder.glob("*.tmp"):
@@ -218,7 +219,7 @@ class Store:
             ) from error
 
     def _find(self, id: str) -> Record | Unreadable | None:
-        """The record of a cell, loose or else packed, or why it cannot be used."""
+        """Return the record of a cell, loose or else packed, or why it cannot be used."""
         found = _read(self._file(id), id)
         if found is None and (line := self.packed().lines.get(id)) is not None:
             return line.record(id)

@@ -1,7 +1,8 @@
-"""Packing a store: its loose records go into packs, and their own files go once those are on disk.
+"""Packing of a store: its loose records go into packs, and their files are removed once the packs
+are on disk.
 
-At every instant each record is in a file of its own or in a pack, or in both: whatever kills this
-loses nothing, and the same again ends it.
+At every instant each record is in a file of its own or in a pack, or in both: where packing is
+killed nothing is lost, and packing again completes it.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from lra.store.unreadable import NOT_OURS
 
 
 class Packing(msgspec.Struct, frozen=True):
-    """How a store was packed."""
+    """Result of packing a store."""
 
     records: int
-    """Records that were loose."""
+    """Number of records that were loose."""
     files: int
-    """Packs there are now."""
+    """Number of packs afterwards."""
     before: int
-    """Bytes of those records and of the packs there were."""
+    """Bytes of those records and of the packs before."""
     after: int
-    """Bytes of the packs."""
+    """Bytes of the packs afterwards."""
 
 
 class _Cell(msgspec.Struct):
@@ -45,7 +46,7 @@ def pack(store: Store) -> Packing:
     """Pack all loose records of a store that can be read; the others stay, each with a warning.
 
     The caller holds the store for writing. Raises `StoreError` where a pack is damaged, or two
-    disagree, before anything is written; and where the disk refuses.
+    disagree, before anything is written; also where writing fails.
     """
     loose = dict(_loose_records(store))
     packed = store.packed()
@@ -70,7 +71,7 @@ def pack(store: Store) -> Packing:
             data = compress_lines(own)
             if file not in packed.files or file.read_bytes() != data:
                 write_atomically(file, data)
-        # Packs of other names first: while a record is loose, what they say of it does not count.
+        # Other packs first: while a record is loose, their version of it does not count.
         for file in (*(one for one in packed.files if one not in files), *single):
             file.unlink()
     except OSError as error:
@@ -82,7 +83,7 @@ def pack(store: Store) -> Packing:
 
 
 def _loose_records(store: Store) -> Iterator[tuple[str, tuple[Path, str, bytes]]]:
-    """The ids of loose records that can be read, with their files, their kinds and their bytes."""
+    """Return the readable loose records by id, with their files, kinds and bytes."""
     for id, file in store.loose().items():
         if (record := store.load(id)) is not None:
             kind = str(record.cell.__struct_config__.tag)
@@ -90,9 +91,9 @@ def _loose_records(store: Store) -> Iterator[tuple[str, tuple[Path, str, bytes]]
 
 
 def _kind(data: bytes) -> str | None:
-    """The kind of a record, of this version or another; None where that cannot be read."""
+    """Return the kind of a record, of this version or another; None where it cannot be read."""
     try:
-        # All of it: characters of fields that are passed over are not looked at.
+        # Decoded in full: skipped fields are not checked for valid characters.
         kind = msgspec.convert(msgspec.json.decode(data), _Kind).cell.type
     except NOT_OURS:
         return None
@@ -100,7 +101,8 @@ def _kind(data: bytes) -> str | None:
 
 
 def _damaged(store: Store, file: Path) -> StoreError:
-    """The refusal to write over what may still be saved otherwise."""
+    """Return the error that refuses to overwrite a damaged pack, which may still be saved
+    otherwise."""
     return StoreError(
         f"cannot pack the store '{store.path}': {file.name} is damaged and would be written over; "
         "restore it, or move it out of the store"

@@ -1,8 +1,8 @@
 """Packs: many records in one file, a line of JSON each, sorted by id and compressed.
 
-`<kind>.jsonl.gz` has the records of one kind of cell. A record knows its kind and not its suite, so
-that the name follows from the record alone; a kind alone yields the fewest files. Each line holds
-the characters that the record's own file had, without the white space between them.
+`<kind>.jsonl.gz` has the records of one kind of cell. A record has its kind and not its suite, so
+that the name follows from the record alone, and files are few. Each line is the record's own file
+without its white space.
 """
 
 # Why gzip, of the 2,643 records of the reference (13.4 MB of loose files, 10.4 MB of lines):
@@ -41,12 +41,12 @@ from lra.store.unreadable import (
 
 SUFFIX = ".jsonl.gz"
 KIND = "[a-z][a-z0-9_-]*"
-"""A kind of cell, as the first part of a pack's name."""
+"""Kind of a cell, the first part of a pack's name."""
 _RESTORE = "restore the pack, or run its cell again"
 _PIECE = 2**16
-"""Bytes of lines that are decompressed at once."""
+"""Bytes that are decompressed at once."""
 _COARSE_NS = 2_000_000_000
-"""File systems keep times to two seconds or better: two changes this close may bear one time."""
+"""Resolution of a file system's times, at worst: two changes this close may have the same time."""
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
@@ -59,7 +59,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def place(self) -> str:
-        """The line in words."""
+        """Place of the line in words."""
         return _place(self.file, self.number)
 
     def record(self, id: str) -> Record | Unreadable:
@@ -68,28 +68,28 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """All that the packs of a folder hold."""
+    """Content of all packs of a folder."""
 
     files: tuple[Path, ...] = ()
     lines: dict[str, Line] = {}
-    """By the ids that the records have."""
+    """Lines by the ids of their records."""
     nameless: tuple[Unreadable, ...] = ()
-    """Lines whose id cannot be read."""
+    """Lines without a readable id."""
     damaged: tuple[str, ...] = ()
-    """Where packs end too early, in a sentence each."""
+    """Sentences about packs that end too early."""
     faulty: tuple[Path, ...] = ()
-    """Packs of which either is true."""
+    """Packs with such lines, or that end too early."""
     disputed: dict[str, str] = {}
-    """How two lines of one id differ, in a sentence."""
+    """Sentence on how two lines of one id differ, by id."""
 
     def warn_of_lost(self) -> None:
-        """Say what cannot be read, and of which no id is known."""
+        """Warn of lines without a readable id, and of damaged packs."""
         warn_of_unreadable(self.nameless)
         for sentence in self.damaged:
             warnings.warn(escape_controls(sentence), StoreWarning, stacklevel=2)
 
     def warn_of_disputed(self, id: str) -> None:
-        """Say so where the record of this id may be the wrong one."""
+        """Warn where the record of this id may be the wrong one."""
         if id in self.disputed:
             warnings.warn(escape_controls(self.disputed[id]), StoreWarning, stacklevel=2)
 
@@ -105,16 +105,17 @@ class Packs:
         self._contents = Contents()
 
     def contents(self) -> Contents:
-        """Return what the packs hold now; raises `StoreError` where the folder cannot be read."""
+        """Return the content of the packs now; raises `StoreError` where the folder cannot be
+        read."""
         stamps = self._now()
-        # Again where one was replaced meanwhile: its records may be in another by now.
+        # Read again where one was replaced meanwhile: its records may be in another by now.
         while stamps != self._stamps:
             self._contents, self._stamps = _read(stamps), stamps
             stamps = self._now()
         return self._contents
 
     def _now(self) -> dict[Path, tuple[int, ...]]:
-        """Stamps that tell one state of the packs from another."""
+        """Stamps that change with the packs."""
         try:
             stamps = {file: _stamp(file) for file in self._files()}
         except (FileNotFoundError, NotADirectoryError):
@@ -127,8 +128,8 @@ class Packs:
         return {file: stamp for file, stamp in stamps.items() if stamp}
 
     def _files(self) -> list[Path]:
-        """Packs in the order of their names; a folder of thousands of records is not listed again
-        for each of them."""
+        """Packs in the order of their names; the listing of a folder of thousands of records is
+        reused while the folder is unchanged."""
         changed = self._folder.stat().st_mtime_ns
         if changed != self._listed_at:
             now = time.time_ns()
@@ -145,8 +146,8 @@ def is_pack(name: str) -> bool:
 
 
 def compress_lines(lines: Iterable[bytes]) -> bytes:
-    """Return the bytes of a pack of these lines, which are the same for the same lines."""
-    # 31 asks for the header of gzip, which has neither a name nor a time here.
+    """Return the bytes of a pack of these lines; the same lines give the same bytes."""
+    # 31 asks for a gzip header, which has neither a name nor a time here.
     return zlib.compress(b"".join(line + b"\n" for line in lines), 9, wbits=31)
 
 
@@ -155,7 +156,7 @@ def _place(file: Path, number: int) -> str:
 
 
 def _stamp(file: Path) -> tuple[int, ...]:
-    """Differs where a file does; empty where it is gone."""
+    """Stamp that differs where a file does; empty where the file is gone."""
     try:
         stat = file.stat()
     except FileNotFoundError:
@@ -164,7 +165,7 @@ def _stamp(file: Path) -> tuple[int, ...]:
 
 
 def _read(files: Iterable[Path]) -> Contents:
-    """Lines by id, of two with one id the first, in the order of the packs' names."""
+    """Read the lines by id, the first of two with one id, in the order of the packs' names."""
     lines: dict[str, Line] = {}
     disputed: dict[str, str] = {}
     nameless: list[Unreadable] = []
@@ -197,7 +198,7 @@ def _read(files: Iterable[Path]) -> Contents:
 
 
 def _decompress_lines(file: Path) -> tuple[list[bytes], str | None]:
-    """The lines of a pack up to its end, or to where it is damaged and how."""
+    """Yield the lines of a pack up to its end, or up to its damage and the reason."""
     lines: list[bytes] = []
     try:
         with (
@@ -205,11 +206,12 @@ def _decompress_lines(file: Path) -> tuple[list[bytes], str | None]:
             opened(file) as raw,
             gzip.open(raw) as stream,
         ):
-            # In large pieces, which takes a seventh less time; of a damaged one all would be lost.
+            # In large pieces, which takes a seventh less time; in a damaged one all lines would be
+            # lost.
             if lines := [*io.BufferedReader(stream, _PIECE)]:
                 return lines, None
         with opened(file) as raw, gzip.open(raw) as stream:
-            # One by one, for those before the damage to be kept.
+            # One by one, to keep those before the damage.
             for line in stream:
                 lines.append(line)
     except EOFError:
@@ -222,7 +224,7 @@ def _decompress_lines(file: Path) -> tuple[list[bytes], str | None]:
 
 
 def _are_equal(one: Line, other: Line) -> bool:
-    """Whether two lines of one id say the same; one of which that cannot be read says nothing."""
+    """Whether two lines of one id have the same content; one that cannot be read equals none."""
     try:
         said, otherwise = (msgspec.json.decode(line.data, type=object) for line in (one, other))
     except NOT_OURS:

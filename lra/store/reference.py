@@ -1,4 +1,4 @@
-"""Reference records: those that are committed, of every class of machine."""
+"""Reference records: the committed ones, of every class of machine."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def reference_records() -> tuple[Record, ...]:
 
 @cache
 def _read_once(folder: Path) -> tuple[Record, ...]:
-    """Read them once: they are thousands, and a run asks for them thrice."""
+    """Read them once: there are thousands, and a run asks for them three times."""
     classes = sorted(folder.iterdir()) if folder.is_dir() else []
     return tuple(record for one in classes if one.is_dir() for record in Store(one).records())

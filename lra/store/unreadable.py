@@ -1,4 +1,4 @@
-"""Records that cannot be used: why not, and the one line that says so."""
+"""Records that cannot be used: the reason, and the line that gives it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lra.core.hashing import DIGITS, value_hash
 from lra.core.records import SCHEMA, Record, decode
 
 NOT_OURS = (msgspec.MsgspecError, UnicodeDecodeError)
-"""Errors of decoding bytes that are no record, or nothing at all."""
+"""Errors of decoding bytes that are no record, or no JSON."""
 
 
 class StoreWarning(UserWarning):
-    """A record that cannot be used; names its place and says what to do."""
+    """A record that cannot be used; the text names its place and the remedy."""
 
 
 class _Schema(msgspec.Struct):
@@ -26,35 +26,36 @@ class _Schema(msgspec.Struct):
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """Why some place in a store is no record to use, and what to do."""
+    """Reason why a place in a store holds no usable record, and the remedy."""
 
     name: str
-    """The record's file; or its id, where that can be read, and its line in a pack."""
+    """Name of the record's file; in a pack the record's id, where readable, and its line."""
     what: str
     remedy: str
 
     def warn(self, more: int = 0) -> None:
-        """Say so in one line, of so many other records too."""
+        """Warn of it in one line, and of `more` other records for the same reason."""
         which = f"records {self.name} and {more} more are" if more else f"record {self.name} is"
         words = escape_controls(f"{which} left out: {self.what}; {self.remedy}")
         warnings.warn(words, StoreWarning, stacklevel=2)
 
 
 class OtherVersion(Unreadable, frozen=True):
-    """One line for a whole store: there is nothing to say of each record."""
+    """A record of another version: one line for the whole store, as there is nothing to say of
+    each."""
 
     newer: bool = False
 
 
 class StoredIdentity(msgspec.Struct, gc=False):
-    """Id and cell as they stand in a record, undecoded."""
+    """Id and cell as stored in a record, undecoded."""
 
     id: str
     cell: msgspec.Raw = msgspec.Raw()
 
     def whole(self) -> bool:
-        """Whether the id is the hash of the cell, whatever fields this version gives one."""
-        # Bytes of a pack are canonical; a file of its own has white space.
+        """Whether the id is the hash of the cell, whatever fields a cell has in this version."""
+        # Bytes of a pack are canonical; a loose file has white space.
         if sha256(self.cell).hexdigest()[:DIGITS] == self.id:
             return True
         return value_hash(msgspec.json.decode(self.cell)) == self.id
@@ -70,14 +71,14 @@ def parse_record(
     remedy: str,
     written: StoredIdentity | None = None,
 ) -> Record | Unreadable:
-    """Return the record of this id that bytes are, or why they are none; `remedy` is for damaged
-    ones. It may be known what is `written` in them; a name in words is asked for where needed."""
+    """Return the record with this id from bytes, or why they are none; `remedy` is for damaged
+    ones. `written` is their identity, where already decoded; `name` is called where needed."""
     try:
         record = decode(data)
     except NOT_OURS as error:
         return why_unreadable(data, error, name(), remedy)
     if record.schema != SCHEMA:
-        # It fits by chance: what its fields mean may have changed.
+        # It decodes by chance: its fields may have another meaning.
         return _other_version(name(), record.schema)
     if record.id != id:
         what = f"it holds the record of another cell, {record.id}"
@@ -90,12 +91,12 @@ def parse_record(
 
 
 def why_unreadable(data: bytes, error: Exception, name: str, remedy: str) -> Unreadable:
-    """Tell another version's record from damaged bytes; `error` is how decoding them ended."""
+    """Tell another version's record from damaged bytes; `error` is that of decoding them."""
     schema = None
     try:
         schema = msgspec.json.decode(data, type=_Schema).schema
     except msgspec.ValidationError:
-        # JSON, but nothing of ours: the first error says where.
+        # JSON, but no record: the first error says where.
         pass
     except NOT_OURS:
         return Unreadable(name, "it is not JSON, perhaps cut off", remedy)
@@ -105,7 +106,7 @@ def why_unreadable(data: bytes, error: Exception, name: str, remedy: str) -> Unr
 
 
 def warn_of_unreadable(found: Iterable[Unreadable]) -> None:
-    """Say of each why it is left out; those of another schema together give one line."""
+    """Warn why each is left out; those of another schema share one line."""
     alike: dict[str, list[Unreadable]] = {}
     for one in found:
         named = not isinstance(one, OtherVersion)
@@ -115,7 +116,7 @@ def warn_of_unreadable(found: Iterable[Unreadable]) -> None:
 
 
 def _other_version(name: str, schema: int) -> OtherVersion:
-    """Who wrote a record of another schema, and what to do."""
+    """Return the reason and the remedy for a record of another schema."""
     newer = schema > SCHEMA
     which, remedy = "an older", "run its cell again"
     if newer:

@@ -1,11 +1,11 @@
-"""Which rows make a batch, and their tokens, mask and labels as tensors.
+"""Batches: their rows, and the tokens, mask and labels of these as tensors.
 
-The two are apart. The order decides which rows share a batch, from their lengths and the seed
-alone. The collator decides how far the rows are padded, and nothing else. So a bucketed training
-and an unbucketed one see the same rows in the same batches, and for a mechanism whose padding is
-`content` they compute the same; all mechanisms under one seed see the same batches too.
+The order decides which rows share a batch, from their lengths and the seed alone. The collator
+decides only how far the rows are padded. So a bucketed training and an unbucketed one see the same
+rows in the same batches, and compute the same for a mechanism whose padding is `content`; all
+mechanisms under one seed see the same batches, too.
 
-    E examples, S = E * inputs sequences (pairs interleaved), N tokens, T tokens that are asked,
+    E examples, S = E * inputs sequences (pairs interleaved), N tokens, T tokens with a label,
     L labels
 """
 
@@ -24,17 +24,18 @@ from lra.core.protocol import Rules
 Indices = npt.NDArray[np.int64]
 
 POOL = 50
-"""Batches sorted by length together: with fifty, padding is a few per cent of what is computed."""
+"""Number of batches sorted by length together: with fifty, padding is a few per cent of the
+computed positions."""
 
 
 class Order:
     """Rows of each training step: every row once per epoch, shuffled anew in each.
 
     An epoch is a permutation that depends on the seed and the epoch alone, cut into the fewest
-    batches of at most `batch` rows whose sizes differ by at most one. With `by_length`, pools of
-    `POOL` batches (at most a quarter of an epoch, so that batches change from epoch to epoch) are
-    sorted by length before they are cut, and the batches are shuffled afterwards. Of a pair, the
-    longer document counts.
+    batches of at most `batch` rows, of equal size or one apart. With `by_length`, pools of `POOL`
+    batches (at most a quarter of an epoch, so that batches change from epoch to epoch) are sorted
+    by length before they are cut, and the batches are shuffled afterwards. For a pair the longer
+    document counts.
     """
 
     def __init__(self, split: Split, batch: int, seed: int, *, by_length: bool) -> None:
@@ -42,7 +43,7 @@ class Order:
             raise ValueError("cannot train on a split without rows")
         self.longest_E = split.lengths.max(axis=1)
         self.batches = -(-len(split) // batch)
-        """In one epoch."""
+        """Number of batches in one epoch."""
         self.seed = seed
         self.by_length = by_length
         self._epoch = -1
@@ -81,14 +82,16 @@ class Batch:
     """One batch as tensors."""
 
     tokens_SN: Tensor
-    """Ids in the split's own small integer type, but for a GPU's; `PAD` beyond a sequence's end."""
+    """Token ids in the split's own small integer dtype, but for a GPU's; `PAD` beyond a sequence's
+    end."""
     mask_SN: Tensor | None
     """True where a token is real; None where nothing is padded."""
     labels_L: Tensor
-    """(E,); where tokens have labels (T,), of those that are asked, row by row."""
+    """Labels, (E,); where tokens have labels, those of the tokens that have one, (T,), row by
+    row."""
     asked_T: Tensor | None = None
-    """Where in the batch, counted row by row, the tokens stand that are asked, where tokens have
-    labels. A mask would say the same, but a GPU would be waited for: how many is in its values."""
+    """Places of the tokens with a label, counted row by row; None where examples have labels. A
+    mask would say the same, but its count is in its values: a GPU would be waited for."""
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device; the copy to a GPU does not wait."""
@@ -98,7 +101,7 @@ class Batch:
         asked = None if self.asked_T is None else _send(self.asked_T, device)
         tokens, labels = _send(self.tokens_SN, device), _send(self.labels_L, device)
         if tokens.dtype == torch.uint16:
-            # torch copies no inputs of a CUDA graph in that type.
+            # torch copies no inputs of a CUDA graph in the smaller dtypes.
             tokens = tokens.to(torch.int32)
         return Batch(tokens, mask, labels, asked)
 
@@ -106,9 +109,9 @@ class Batch:
 class Collator:
     """Rows of a split to a padded batch: one gather from the flat buffer.
 
-    `length` is what every sequence is padded to; None cuts each batch to its longest, rounded up to
-    a `multiple`, but to no more than the split's longest. Under `lra2021` rules the mask is
-    `id > 0`, whatever that hides, as the original had it.
+    Every sequence is padded to `length`; None cuts each batch to its longest, rounded up to a
+    `multiple`, but to no more than the split's longest. Under `lra2021` rules the mask is `id > 0`,
+    whatever that hides, as in the original.
     """
 
     def __init__(
@@ -126,19 +129,19 @@ class Collator:
         self.rules = rules
         self.by_token = split.by_token
         self.answers_E = _answers(split)
-        """How many labels each example has."""
+        """Number of labels of each example."""
 
     def over(self, split: Split) -> Collator:
-        """Return one that pads another split's rows by the same rule."""
+        """Return a collator that pads another split's rows by the same rule."""
         return Collator(split, length=self.length, rules=self.rules, multiple=self.multiple)
 
     @property
     def has_one_length(self) -> bool:
-        """Whether all batches have it."""
+        """Whether all batches have the same length."""
         return len({self.padded(int(longest)) for longest in np.unique(self.lengths_SI)}) == 1
 
     def padded(self, longest: int) -> int:
-        """Return how long a batch is whose longest sequence is so long."""
+        """Return the length of a batch whose longest sequence is so long."""
         if self.length is not None:
             return self.length
         # A batch of empty sequences still has one, masked, column.
@@ -151,8 +154,8 @@ class Collator:
         length = self.padded(int(lengths_S.max()))
         columns_N = self.columns[:length]
         places_SN = starts_S[:, None] + columns_N
-        # Beyond the end of a row stand the next row's tokens, and beyond the buffer nothing:
-        # `clip` reads something there, and what is not real is overwritten.
+        # Beyond the end of a row stand the next row's tokens, and beyond the buffer nothing: `clip`
+        # reads some token there, and padding is overwritten.
         tokens_SN = self.tokens.take(places_SN, mode="clip")
         mask_SN = None
         if lengths_S.min() < length:
@@ -178,7 +181,7 @@ class Collator:
 
 
 def _answers(split: Split) -> Indices:
-    """How many labels each example of a split has, (E,)."""
+    """Number of labels of each example of a split, (E,)."""
     if not split.by_token:
         return np.ones(len(split), dtype=np.int64)
     asked = np.append(0, np.cumsum(split.labels != UNASKED))

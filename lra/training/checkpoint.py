@@ -1,4 +1,5 @@
-"""Checkpoints: where a training stands, on disk, so that a killed one ends in the same numbers."""
+"""Checkpoints: the state of a training on disk, so that a killed training ends in the same
+numbers."""
 
 from __future__ import annotations
 
@@ -32,64 +33,64 @@ class Best:
 
 
 @dataclass
-class Standing:
-    """Where a training stands between two steps.
+class TrainingState:
+    """State of a training between two steps.
 
     The order of rows is a function of the seed and the step, so the step is its position.
     """
 
     loss_sum: Tensor
-    """Of the steps since the last validation; float64, on the device."""
+    """Sum of the loss over the steps since the last validation; float64, on the device."""
     step: int = 0
-    """Optimiser steps done."""
+    """Number of finished optimiser steps."""
     seconds: float = 0.0
     curve: list[CurvePoint] = field(default_factory=list)
     best: Best | None = None
     tally: Tally | None = None
-    """Of the evaluation that was interrupted: of validation at this step, or of the test after the
+    """Tally of the interrupted evaluation: of validation at this step, or of the test after the
     last one was validated."""
 
 
 @dataclass(frozen=True)
 class Generators:
-    """The states of the random generators of every rank, in their order."""
+    """States of the random generators of every rank, in their order."""
 
     cpu: list[Tensor]
     cuda: list[Tensor]
-    """Empty where the model is on no GPU."""
+    """States on the GPU; empty where the model is on none."""
 
 
 def save(
     path: Path,
     run: str,
-    standing: Standing,
+    state: TrainingState,
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
     generators: Generators,
 ) -> None:
-    """Write everything a training needs to go on; a reader sees the old file or the new one.
+    """Write all that a training needs to go on; a reader sees the old file or the new one.
 
-    `run` identifies the training; `load` refuses a file of another. Raises `LraError` where the
-    disk refuses.
+    `run` identifies the training; `load` refuses a file of another. Raises `LraError` where writing
+    fails.
     """
     content = {
         "run": run,
         "model": model.state_dict(),
         "optimiser": optimiser.state_dict(),
-        "step": standing.step,
-        "seconds": standing.seconds,
-        "loss_sum": standing.loss_sum,
-        "curve": [msgspec.to_builtins(point) for point in standing.curve],
-        "best": None if standing.best is None else vars(standing.best),
-        "tally": None if standing.tally is None else vars(standing.tally),
+        "step": state.step,
+        "seconds": state.seconds,
+        "loss_sum": state.loss_sum,
+        "curve": [msgspec.to_builtins(point) for point in state.curve],
+        "best": None if state.best is None else vars(state.best),
+        "tally": None if state.tally is None else vars(state.tally),
         "generators": vars(generators),
     }
-    # Machines of a cluster share the folder, and processes on two of them may have one number.
+    # Machines of a cluster share the folder, and processes on two of them may have the same id.
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         _write(path, temporary, content)
     except (OSError, RuntimeError) as error:
-        # From a disk that is full torch makes an error of its own, about a position.
+        # For a full disk torch raises an error of its own, about a position.
         cause = error if isinstance(error, OSError) else error.__context__
         if not isinstance(cause, OSError):
             raise
@@ -122,12 +123,12 @@ def load(
     optimiser: torch.optim.Optimizer,
     device: torch.device,
     ranks: Ranks = ALONE,
-) -> Standing | None:
-    """Put model, optimiser and generators where the checkpoint left them; None without a file.
+) -> TrainingState | None:
+    """Restore model, optimiser and generators from the checkpoint; None without a file.
 
-    It may be of another number of ranks: those that it does not know keep their generators, and
-    sums that were everybody's are now the first one's. Raises `LraError` for a file that is damaged
-    or belongs to another training. Nothing in it can run code.
+    It may be of another number of ranks: new ones keep their generators, and the sums of all ranks
+    are now the first one's. Raises `LraError` for a file that is damaged or belongs to another
+    training. Nothing in it can run code.
     """
     if not path.is_file():
         return None
@@ -136,7 +137,7 @@ def load(
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         found = content["run"]
     except Exception as error:
-        # Words of torch's are of its settings, and propose to run whatever the file holds.
+        # torch's own message is about its settings, and proposes to run any code in the file.
         why = "it is cut off, damaged or none of ours"
         if isinstance(error, (OSError, _ChangedError)):
             why = system_reason(error) if isinstance(error, OSError) else str(error)
@@ -155,7 +156,7 @@ def load(
     if device.type == "cuda" and ranks.index < len(generators.cuda):
         torch.cuda.set_rng_state(generators.cuda[ranks.index], device)
     loss_sum = content["loss_sum"].to(device)
-    return Standing(
+    return TrainingState(
         step=content["step"],
         seconds=content["seconds"],
         loss_sum=loss_sum if ranks.index == 0 else torch.zeros_like(loss_sum),
@@ -166,18 +167,18 @@ def load(
 
 
 class _ChangedError(Exception):
-    """A file is not as it was written."""
+    """A file differs from what was written."""
 
 
 def _seal(crc: int) -> bytes:
-    """What stands after the archive of torch, which looks at no checksum and does not mind it."""
+    """Return the bytes after torch's archive: torch checks no checksum, and ignores them."""
     return b"lra-crc32:%08x" % crc
 
 
 def _refuse_changed(path: Path) -> None:
-    """Raise `_ChangedError` for a file that does not hold what was written.
+    """Raise `_ChangedError` for a file with another checksum than its seal's.
 
-    One without a seal is of an earlier version, or is cut off, which torch notices.
+    A file without a seal is of an earlier version, or is cut off, and torch notices that.
     """
     end = len(_seal(0))
     size = max(path.stat().st_size - end, 0)

@@ -1,4 +1,4 @@
-"""Decoding by use: what a trained model answers token by token, against what it answers at once.
+"""Decoding by use: answers of a trained model token by token, against its answers at once.
 
 S sequences, N tokens, C classes
 """
@@ -13,17 +13,17 @@ from lra.core.dataset import UNASKED, Split
 from lra.models.classifier import Classifier
 
 EXAMPLES = 32
-"""Of the test split, the longest; all cut to the shortest of them."""
+"""Number of examples, the longest of the test split; all are cut to the shortest of them."""
 
 
 @torch.no_grad()
 def decode_agreement(model: Classifier, split: Split, device: torch.device) -> float:
-    """Return the share of decoded tokens that get the same answer from both ways of computing it.
+    """Return the share of decoded tokens with the same answer both ways.
 
-    The first half of each sequence is taken in at once, the rest one token after the other, with
-    the states that the mechanism keeps for it; asked tokens of that rest are compared. In float32,
-    in evaluation mode; for causal models with an answer for each token. Raises ValueError where no
-    token of the second halves is asked.
+    The first half of each sequence is taken in at once, the rest token by token with the
+    mechanism's states; tokens of that rest with a label are compared. In float32, in evaluation
+    mode; for causal models with an answer for each token. Raises ValueError where no token of the
+    second halves has a label.
     """
     model.eval()
     tokens_SN, asked_SN = _longest(split)
@@ -50,7 +50,7 @@ def _by_steps(model: Classifier, tokens_SN: Tensor, half: int) -> Tensor:
 
 
 def _longest(split: Split) -> tuple[Tensor, Tensor]:
-    """Tokens (S, N) of the longest examples, and which of them are asked."""
+    """Return the tokens of the longest examples, and which of them have a label, (S, N)."""
     lengths = split.lengths[:, 0]
     rows = np.argsort(-lengths, kind="stable")[:EXAMPLES]
     places_SN = split.starts[rows][:, None] + np.arange(lengths[rows].min())

@@ -1,8 +1,8 @@
 """Training steps from CUDA graphs: recorded once for each shape of batch, then replayed.
 
 A small model's step waits for the launches of hundreds of kernels, which a replay launches at once.
-A graph holds addresses: rows are copied to where the first batch of their shape lay, and gradients
-are cleared and added up where they lie. Kernels are those of an eager step.
+A graph holds addresses: rows are copied to those of the first batch of their shape, and gradients
+are cleared and added up in place. Kernels are those of an eager step.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from lra.core.errors import UnsupportedError
 from lra.training.batches import Batch
 
 MOST = 64
-"""Shapes that are recorded; batches of others run kernel by kernel."""
+"""Largest number of recorded shapes; batches of others run kernel by kernel."""
 WARM = 2
-"""Calls of a shape before it is recorded: in the first libraries choose kernels and take memory."""
+"""Calls of a shape before it is recorded: in the first, libraries choose kernels and take
+memory."""
 
 Work = Callable[[Batch, Tensor], Tensor]
-"""From a batch and how many labels its step has, (), to its loss, (), with all gradients added."""
+"""Function from a batch and the number of labels in its step, (), to its loss, (); it adds all
+gradients."""
 Replay = Callable[[], object]
 Record = Callable[[Callable[[], Tensor]], tuple[Replay, Tensor]]
-"""From a call to its replay, and where that leaves the loss."""
+"""Function from a call to its replay, and to the tensor that the replay leaves the loss in."""
 
 
 class _Recorded(NamedTuple):
     batch: Batch
-    """Where a replay reads its rows, and how many labels they have."""
+    """Buffers that a replay reads its rows from; `answers` is their number of labels."""
     answers: Tensor
     replay: Replay
     loss: Tensor
@@ -40,7 +42,7 @@ class Graphs:
     """Computes loss and gradients of batches on a GPU; the parameters' gradients stay in place.
 
     `record` is for tests without a GPU. Raises `UnsupportedError` for work that no graph can hold,
-    such as a mechanism's that waits for the device.
+    such as waiting for the device in a mechanism.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class Graphs:
         self._recorded: dict[object, _Recorded] = {}
 
     def __call__(self, batch: Batch, answers: int) -> Tensor:
-        """Return the batch's share in the mean loss, (); its gradients take the place of others."""
+        """Return the batch's share in the mean loss, (); its gradients replace earlier ones."""
         shape = _shape(batch)
         count = torch.full((), float(answers), device=batch.tokens_SN.device)
         if shape not in self._recorded:
@@ -83,7 +85,8 @@ class _Recorder:
         self._memory = torch.cuda.graph_pool_handle()
 
     def __call__(self, call: Callable[[], Tensor]) -> tuple[Replay, Tensor]:
-        # Not on the stream of all else, where libraries might still use what they keep for it.
+        # Not on the stream of all other work, where libraries might still use memory that they keep
+        # for it.
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         current = torch.cuda.current_stream()
         aside.wait_stream(current)
@@ -112,6 +115,6 @@ def _tensors(batch: Batch) -> list[Tensor]:
 
 
 def _shape(batch: Batch) -> object:
-    """All that graphs of two batches differ in."""
+    """Key of all properties in which the graphs of two batches differ."""
     parts = (batch.tokens_SN, batch.mask_SN, batch.labels_L, batch.asked_T)
     return tuple(None if part is None else tuple(part.shape) for part in parts)

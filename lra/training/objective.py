@@ -1,4 +1,4 @@
-"""What is minimised and what is counted: cross-entropy in float32, and labels told correctly.
+"""Objective and counts: cross-entropy in float32, and correctly predicted labels.
 
 L labels, of examples or of tokens, C classes
 """
@@ -22,7 +22,7 @@ from lra.training.ranks import ALONE, Ranks
 
 
 def autocast_type(spec: TrainSpec, device: torch.device) -> torch.dtype | None:
-    """Return the type that matrix products run in; None where all is float32.
+    """Return the dtype of matrix products; None where all is float32.
 
     Raises `UnsupportedError` where the device lacks it.
     """
@@ -46,14 +46,14 @@ def forward(model: nn.Module, batch: Batch, autocast: torch.dtype | None) -> tup
 
 @dataclass(frozen=True)
 class Tally:
-    """What has been counted of a split so far."""
+    """Counts over a split so far."""
 
     batches: int
-    """Of `evaluation_rows`, in their order."""
+    """Number of batches of `evaluation_rows`, in their order."""
     loss: Tensor
-    """Summed over answers, in nat; float64, ()."""
+    """Loss summed over answers, in nat; float64, ()."""
     correct: Tensor
-    """int64, ()."""
+    """Number of correct answers; int64, ()."""
 
 
 def evaluate(
@@ -70,9 +70,8 @@ def evaluate(
 ) -> Score:
     """Score every label of a split once, in evaluation mode; the model returns to its own mode.
 
-    Ranks take the batches in turns. `poll` is called before each round with what this rank has
-    counted so far, and may raise to give up; `begun` is such a tally, summed over the ranks, to go
-    on from.
+    Ranks take the batches in turns. `poll` is called before each round with this rank's tally so
+    far, and may raise to give up; `begun` is a tally, summed over the ranks, to go on from.
     """
     was_training = model.training
     model.eval()
@@ -98,6 +97,6 @@ def evaluate(
 
 @torch.no_grad()
 def _counted(model: nn.Module, batch: Batch, autocast: torch.dtype | None) -> tuple[Tensor, Tensor]:
-    """The loss summed over a batch, and how many of its labels are told correctly."""
+    """Return the loss summed over a batch, and the number of correctly predicted labels."""
     loss, logits_LC = forward(model, batch, autocast)
     return loss, (logits_LC.argmax(dim=-1) == batch.labels_L).sum()

@@ -1,4 +1,4 @@
-"""What a training tells while it runs, and how it ends."""
+"""Progress and outcome of a training."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lra.core.records import CurvePoint
 
 @dataclass(frozen=True)
 class Score:
-    """What a model got right on a split."""
+    """Correct answers and loss on a split."""
 
     correct: int
     answers: int
-    """Labels asked for: one an example, or one a token."""
+    """Number of labels: one for each example, or one for each token."""
     loss: float
     """Mean cross-entropy of an answer, in nat."""
 
@@ -26,14 +26,14 @@ class Score:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training is."""
+    """Progress of a training."""
 
     step: int
     steps: int
     seconds: float
-    """Of training so far, validation left out."""
+    """Seconds of training so far, validation left out."""
     point: CurvePoint | None
-    """The validation just done; None between validations."""
+    """Validation just done; None between validations."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,15 @@ class Trained:
     """A finished training."""
 
     test: Score
-    """Of the weights that were kept, which the model now holds."""
+    """Test score of the kept weights, which the model now holds."""
     best_step: int
-    """When they were: the best by validation, or the last where the protocol tests that."""
+    """Step of the kept weights: the best by validation, or the last where the protocol tests
+    that."""
     validation_accuracy: float
-    """At that step."""
+    """Validation accuracy at that step."""
     curve: tuple[CurvePoint, ...]
     seconds: float
-    """Of training, validation and checkpoints left out, over all interruptions."""
+    """Seconds of training, validation and checkpoints left out, over all interruptions."""
     steps_per_second: float
 
 
@@ -61,13 +62,13 @@ class Diverged(LraError):  # noqa: N818  an ending, as Interrupted is
             "lower the learning rate or clip the gradient"
         )
         self.step = step
-        """Optimiser steps done when it was noticed."""
+        """Optimiser steps done when this was noticed."""
         self.curve = curve
-        """Validations until then."""
+        """Validations so far."""
 
 
 class Interrupted(LraError):  # noqa: N818
-    """`stop` said so; what was reached stands in the checkpoint, where there is one."""
+    """`stop` asked for an end; the checkpoint, where there is one, has the progress."""
 
     def __init__(self, step: int, steps: int) -> None:
         super().__init__(f"stopped after step {step} of {steps}; run again to continue")

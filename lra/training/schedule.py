@@ -18,8 +18,8 @@ def learning_rate(spec: TrainSpec, step: int) -> float:
         cosine     b * (1 + cos(pi p)) / 2,   p = (s - max(w, F)) / (T - F)
         linear     b * (1 - p),               p = (s - max(w, F)) / (T - max(w, F))
 
-    rsqrt and cosine are the Long Range Arena's: the base rate of rsqrt is not its peak, and with
-    F = 0 the cosine's cycle counts the warm-up in, so that it ends a little above zero.
+    rsqrt and cosine are the Long Range Arena's: the base rate of rsqrt is not its peak, and with F
+    = 0 the cosine's cycle includes the warm-up, so that it ends a little above zero.
     """
     warming = min(1.0, step / spec.warmup) if spec.warmup else 1.0
     return spec.learning_rate * warming * _decay(spec, step)

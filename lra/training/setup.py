@@ -1,4 +1,4 @@
-"""Start of a training: the model around a mechanism, its data and its protocol."""
+"""Setup of a training: the model around a mechanism, its data and its protocol."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from lra.models.classifier import Classifier
 from lra.training.batches import Collator
 
 GPU_MULTIPLE = 64
-"""What lengths of batches are rounded up to on a GPU. Its library for attention plans anew for each
-new length, in a tenth of a second, and CUDA graphs hold for one: ListOps has batches of 25 lengths
-instead of 1,322, with 3 % more tokens. On a CPU all lengths are alike, and less is computed."""
+"""Multiple that lengths of batches are rounded up to on a GPU. Its library for attention plans anew
+for each new length, in a tenth of a second, and a CUDA graph holds for one length: ListOps has
+batches of 25 lengths instead of 1,322, with 3 % more tokens. On a CPU all lengths are alike, and
+less is computed."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """All that decides a training's numbers, but for its model and the device.
+    """All that determines a training's numbers, but for its model and the device.
 
-    `lra2021` rules always pad to the length and shuffle without regard to it, as the original did.
+    `lra2021` rules always pad to the length and shuffle without regard to it, as in the original.
     """
 
     dataset: Dataset
@@ -33,17 +34,17 @@ class Training:
     rules: Rules = "fixed"
     metric: TaskMetric = "accuracy"
     pad_to_length: bool = False
-    """For mechanisms whose padding is `length`."""
+    """Whether every sequence is padded to the length, for mechanisms whose padding is `length`."""
 
     @property
     def length(self) -> int | None:
-        """How long every sequence is padded; None where batches are cut to their longest."""
+        """Length that every sequence is padded to; None where batches are cut to their longest."""
         # The original's mean runs over padding, so its rules never cut it away.
         cut = self.spec.bucketed and not self.pad_to_length and self.rules == "fixed"
         return None if cut else self.dataset.length
 
     def collator(self, device: torch.device) -> Collator:
-        """Return the collator of the rows to train on."""
+        """Return the collator of the training rows."""
         return Collator(
             self.dataset.train,
             length=self.length,
@@ -62,7 +63,7 @@ def model_for(
     rules: Rules,
     seed: int,
 ) -> Classifier:
-    """Return a model as large as a data set asks, on the CPU."""
+    """Return a model with the sizes that a data set needs, on the CPU."""
     return build_model(
         spec,
         mechanism=mechanism,

@@ -24,14 +24,14 @@ from lra.training.schedule import learning_rate
 from lra.training.setup import Training
 
 COMPILED_MOST = 32
-"""How often a function of the model may be compiled: padded or not, in training or not, and for
-lengths on either side of a mechanism's borders. torch gives up at eight."""
+"""Largest number of compilations of a function of the model: padded or not, in training or not, and
+for lengths on either side of a mechanism's borders. torch gives up at eight."""
 
 
 class Step:
     """Updates a model, which is on the device, by AdamW on the batch of each step.
 
-    Call it with how many steps are done; the rate and the rows follow from that number and the seed
+    Call it with the number of finished steps; the rate and the rows follow from that and the seed
     alone. Under several ranks each computes its share of a batch, and all make the same update.
     """
 
@@ -51,8 +51,8 @@ class Step:
         self.called = self.joined = _as_asked(
             model, self.spec, device, ranks, one_length=self.collate.has_one_length
         )
-        """What is called to evaluate, and to train; `join` puts the ranks' meeting of gradients
-        behind the latter."""
+        """Modules that evaluation and training call; `join` makes the latter sum the ranks'
+        gradients."""
         self.autocast = autocast_type(self.spec, device)
         self.order = Order(
             training.dataset.train,
@@ -98,8 +98,8 @@ class Step:
             self.optimiser.zero_grad()
 
     def rows(self, done: int) -> tuple[list[Indices], int]:
-        """Return this rank's rows of a step in micro-batches, none of them empty, and how many
-        labels all ranks' rows have."""
+        """Return this rank's rows of a step in micro-batches, none of them empty, and the number of
+        labels of all ranks' rows."""
         rows = self.order.rows(done)
         answers = int(self.collate.answers_E[rows].sum())
         share = self.ranks.share(rows, self.order.longest_E[rows])
@@ -122,8 +122,8 @@ class Step:
         return loss.detach()
 
     def backward(self, loss: Tensor) -> None:
-        """Add its gradient to the parameters'."""
-        # Joined, gradients are averaged; what is wanted is the sum of the shares.
+        """Add the gradient of a loss to the parameters'."""
+        # Joined, gradients are averaged; the step needs the sum of the shares.
         torch.autograd.backward(loss if self.ranks.count == 1 else loss * self.ranks.count)
 
     def clip(self) -> None:
@@ -132,7 +132,7 @@ class Step:
             nn.utils.clip_grad_norm_(self.parameters, self.spec.clip)
 
     def update(self) -> None:
-        """Let the optimiser change the parameters."""
+        """Let the optimiser update the parameters."""
         self.optimiser.step()
 
     def after(self, done: int) -> None:
@@ -142,7 +142,7 @@ class Step:
 
 
 def _optimiser(parameters: Sequence[Tensor], spec: TrainSpec) -> torch.optim.AdamW:
-    """AdamW as the protocol has it."""
+    """Return AdamW by the protocol."""
     return torch.optim.AdamW(
         parameters,
         lr=spec.learning_rate,
@@ -160,8 +160,8 @@ def _graphs(
     device: torch.device,
     ranks: Ranks,
 ) -> Graphs | None:
-    """What computes gradients where the protocol asks for graphs; raises `UnsupportedError` where
-    there are none."""
+    """Return the computation of gradients by graphs where the protocol asks for it; raises
+    `UnsupportedError` where graphs are impossible."""
     if spec.execution != "graphed":
         return None
     if device.type != "cuda":
@@ -179,17 +179,17 @@ def _graphs(
 def _as_asked(
     model: nn.Module, spec: TrainSpec, device: torch.device, ranks: Ranks, *, one_length: bool
 ) -> nn.Module:
-    """The model as the protocol has it: itself, or compiled when first called.
+    """Return the model for the protocol's execution: itself, or compiled when first called.
 
-    A GPU takes the kernels of a call from a CUDA graph, one for each shape of batch, where nothing
-    is kept from one call to the next: gradients that add up over micro-batches or ranks are.
+    A GPU takes the kernels of a call from a CUDA graph, one for each shape of batch, unless tensors
+    are kept from one call to the next, as gradients summed over micro-batches or ranks are.
     """
     if spec.execution != "compiled":
         return model
-    # Otherwise what is compiled too often runs eagerly from then on, without a word.
+    # Otherwise a function that is compiled too often runs eagerly from then on, without a word.
     torch._dynamo.config.fail_on_recompile_limit_hit = True
     torch._dynamo.config.recompile_limit = COMPILED_MOST
-    # Otherwise a share that is dropped is traced as a number of its own, which dropout refuses.
+    # Otherwise a dropped share is traced as a symbolic number, which dropout refuses.
     torch._dynamo.config.specialize_float = True
     graphs = device.type == "cuda" and spec.micro_batches == 1 and ranks.count == 1
     if graphs:

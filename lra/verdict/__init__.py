@@ -1,1 +1,1 @@
-"""What figures prove and what they do not: growth, crossings. Never torch."""
+"""Verdicts on figures: differences, growth, crossovers and their certainty. Never torch."""

@@ -1,9 +1,8 @@
-"""Which mechanism is more accurate, by how much and how sure: over seeds on given tasks, and by
-rank over tasks.
+"""Comparison of accuracies: differences over seeds on given tasks, and ranks over tasks.
 
 Two questions are kept apart. `paired_difference` asks whether a difference would come up again with
 other seeds, on these tasks: tasks are fixed, seeds are drawn, and a seed of one mechanism is paired
-with the same seed of the other, which shares order and data. `average_ranks` asks whether one
+with the same seed of the other, as both share order and data. `average_ranks` asks whether one
 mechanism would rank above another on other tasks like these: tasks are drawn, and there are few of
 them (Demsar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR 2006).
 """
@@ -20,32 +19,32 @@ from lra.verdict.ratio import SURE
 from lra.verdict.student import quantile, two_sided_p
 
 Accuracies = Mapping[str, Mapping[int, float]]
-"""Of one mechanism, by task and then by seed."""
+"""Accuracies of one mechanism, by task and then by seed."""
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """How much more accurate one mechanism is than another: a mean over tasks of means over seeds,
-    as a share of 1."""
+    """Difference of two mechanisms in accuracy: a mean over tasks of means over seeds, as a share
+    of 1."""
 
     value: float
     low: float | None
     high: float | None
     """Bounds of the interval of 95 %; None where a task has a single pair of seeds."""
     p: float | None
-    """Probability of a difference as large, of either sign, where there is none."""
+    """Probability of a difference as large, of either sign, between equal mechanisms."""
     tasks: int
     pairs: int
-    """Seeds that both have, all tasks together."""
+    """Number of seeds that both have, over all tasks."""
 
 
 def paired_difference(own: Accuracies, other: Accuracies, grain: float = 0.0) -> Difference | None:
     """Return how much more accurate `own` is; None where they share no seed on any task.
 
-    Each task counts alike, whatever its number of seeds. The variance is that of differences
-    between seeds within tasks, a task's own each; the interval is Student's, with the degrees of
-    freedom of Welch and Satterthwaite. `grain` is the smallest step of an accuracy, a row of the
-    test: differences that agree more closely are no evidence of a smaller spread, which is taken to
-    be at least `grain`.
+    Each task counts alike, whatever its number of seeds. Each task has its own variance, that of
+    differences between its seeds; the interval is Student's, with the degrees of freedom of Welch
+    and Satterthwaite. `grain` is the smallest step of an accuracy, a row of the test: differences
+    that agree more closely are no evidence of a smaller spread, which is taken to be at least
+    `grain`.
     """
     found = []
     for task in sorted(own.keys() & other.keys()):
@@ -69,10 +68,10 @@ def paired_difference(own: Accuracies, other: Accuracies, grain: float = 0.0) ->
 
 
 def holm_adjust(p: Sequence[float]) -> list[float]:
-    """Return the probabilities as they are where all these questions are asked at once.
+    """Return the probabilities corrected for asking all these questions at once.
 
-    Holm's step-down correction: that any of the true nulls among them falls below a level has at
-    most that probability, whatever they have to do with each other.
+    Holm's step-down correction: the probability that any true null among them falls below a level
+    is at most that level, however they depend on each other.
     """
     found, least = [0.0] * len(p), 0.0
     for place, n in enumerate(sorted(range(len(p)), key=lambda n: p[n])):
@@ -84,11 +83,11 @@ def holm_adjust(p: Sequence[float]) -> list[float]:
 def mean_interval(
     seeds: Sequence[float], grain: float = 0.0, most: float = 1.0
 ) -> tuple[float, float] | None:
-    """Return the bounds of the interval of 95 % of the mean over seeds, within 0 and `most`; None
-    of one seed.
+    """Return the bounds of Student's 95 % interval of the mean over seeds, within 0 and `most`;
+    None for one seed.
 
-    Student's. Seeds that agree more closely than `grain`, a row of the test, are no evidence of a
-    smaller spread: it is taken to be at least `grain`.
+    Seeds that agree more closely than `grain`, a row of the test, are no evidence of a smaller
+    spread: it is taken to be at least `grain`.
     """
     if len(seeds) < 2:
         return None
@@ -102,11 +101,11 @@ class Ranks(msgspec.Struct, frozen=True):
     """Average ranks over tasks; 1 is the most accurate."""
 
     average: dict[str, float]
-    """By mechanism, the best first."""
+    """Average rank by mechanism, best first."""
     critical: float
-    """Nemenyi's critical difference: ranks that are closer are not told apart at 5 %."""
+    """Nemenyi's critical difference: closer ranks are not told apart at 5 %."""
     p: float
-    """Friedman's: of ranks that differ so much, where all are alike on every task."""
+    """Friedman's p: probability of ranks that differ as much, where all are alike on every task."""
     tasks: int
 
     def differ(self, one: str, other: str) -> bool:
@@ -117,7 +116,7 @@ class Ranks(msgspec.Struct, frozen=True):
 def average_ranks(accuracies: Mapping[str, Accuracies]) -> Ranks | None:
     """Return the ranks of mechanisms by their mean accuracy on each task.
 
-    Over the tasks that all of them have; None of fewer than three mechanisms or two tasks.
+    Over the tasks that all of them have; None for fewer than three mechanisms or two tasks.
     """
     if len(accuracies) < 3:
         return None
@@ -130,7 +129,7 @@ def average_ranks(accuracies: Mapping[str, Accuracies]) -> Ranks | None:
     by_task = [rankdata([-fmean(accuracies[n][task].values()) for n in names]) for task in tasks]
     average = {name: fmean(float(own[k]) for own in by_task) for k, name in enumerate(names)}
     number, blocks = len(names), len(tasks)
-    # Ties lower the ranks' spread, which Friedman's statistic is divided by.
+    # Ties lower the spread of ranks, by which Friedman's statistic is divided.
     spread = sum(float(((own - (number + 1) / 2) ** 2).sum()) for own in by_task)
     above = blocks**2 * sum((rank - (number + 1) / 2) ** 2 for rank in average.values())
     statistic = above * (number - 1) / spread if spread else 0.0
@@ -144,10 +143,10 @@ def average_ranks(accuracies: Mapping[str, Accuracies]) -> Ranks | None:
 
 
 def above_chance(accuracy: float, chance: float, rows: int) -> bool:
-    """Whether an accuracy on so many test rows is above what guessing reaches by luck.
+    """Whether an accuracy on `rows` test rows is above the luck of guessing.
 
-    `chance` is the share that a constant answer has right; luck goes as far as 99 % of binomial
-    draws do.
+    `chance` is the share that a constant answer gets right; luck reaches the 99 % quantile of
+    binomial draws.
     """
     from scipy.stats import binom
 

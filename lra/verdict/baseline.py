@@ -1,7 +1,7 @@
-"""Baselines: what mechanisms gave when somebody last looked, and what a check finds against that.
+"""Baselines: the accepted figures of mechanisms, and the judgement of a check against them.
 
-What is counted or seeded has no noise, and is held to a bound: bytes, operations and parameters to
-1 %, the losses of a short seeded training to 0.05 %, laws to their verdict. Accuracies are held
+Counted and seeded figures have no noise, and are held to a bound: bytes, operations and parameters
+to 1 %, the losses of a short seeded training to 0.05 %, laws to their verdict. Accuracies are held
 over seeds, in both directions; a loss that so few seeds cannot prove is no pass.
 """
 
@@ -17,34 +17,35 @@ from lra.core.records import FAILED
 from lra.verdict.change import ACCURACY_SAME, COUNT_MARGIN, compare_accuracies
 
 LOSSES = 0.0005
-"""Share by which the losses of a seeded training may differ. Over 48 steps the same attention in
+"""Share by which the losses of a seeded training may differ. Over 48 steps the same attention with
 another order of sums differs by 2e-7 (full, sdpa, chunked), and the nearest of another kind by
 2e-3."""
 
 Outcome = Literal["held", "regression", "improvement", "inconclusive", "new"]
-"""inconclusive: it cannot be compared. new: there is nothing to compare it with."""
+"""inconclusive: the figure cannot be compared. new: there is nothing to compare it with."""
 
 
 class Figures(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What one cell gave; of trainings for accuracy, what its seeds gave."""
+    """Figures of one cell; for trainings for accuracy, those of its seeds."""
 
     asked: str
-    """Hash of what was asked: sizes, data, configuration, machine, version of torch.
+    """Hash of the request: sizes, data, configuration, machine, version of torch.
 
-    No version or hash of code: whatever was edited, the same request is compared."""
+    Without versions or hashes of code: edits do not change the request.
+    """
     status: str = "ok"
     counts: dict[str, float] = {}
     """Bytes, operations and parameters, by metric."""
     losses: list[float] = []
-    """Of a training, in nat: of batches and of validation, point by point."""
+    """Loss of training by batch and of validation by evaluation, point by point, in nat."""
     accuracies: dict[str, float] = {}
-    """On the test split, as a share of 1, by seed."""
+    """Accuracies on the test split, as shares of 1, by seed."""
     laws: dict[str, str] = {}
-    """Verdict by law."""
+    """Verdicts by law."""
 
 
 Cells = Mapping[str, Figures]
-"""Of one mechanism, by what was asked in words."""
+"""Figures of one mechanism, by cell in words."""
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -55,13 +56,13 @@ class Judgement(msgspec.Struct, frozen=True):
     figure: str
     outcome: Outcome
     why: str = ""
-    """What changed, or why it cannot be told."""
+    """The change, or why it cannot be told."""
 
 
 def judge(mechanism: str, before: Cells, after: Cells, *, whole: bool = False) -> list[Judgement]:
-    """Judge what a mechanism gives now by its baseline, cell by cell.
+    """Judge a mechanism's figures by its baseline, cell by cell.
 
-    Cells that only the baseline has are missed by a `whole` check; another may ask for fewer.
+    A `whole` check reports cells that only the baseline has as missed; another may ask for fewer.
     """
     found = [
         Judgement(mechanism, cell, figure, outcome, why)
@@ -75,7 +76,7 @@ def judge(mechanism: str, before: Cells, after: Cells, *, whole: bool = False) -
 
 
 _OTHER = "another configuration, data or version of torch"
-"""Why figures cannot be compared; a change of code is no such reason."""
+"""Reasons why figures cannot be compared; a change of code is none."""
 _MISSED = (
     "in the baseline and not measured now; where nothing asks for it any more, delete it from "
     "the mechanism's file"
@@ -86,18 +87,18 @@ _Judgements = Iterator[tuple[str, Outcome, str]]
 def _judge_cell(then: Figures | None, now: Figures) -> _Judgements:
     other = _OTHER if then and then.asked != now.asked else ""
     if now.laws:
-        # What is claimed must hold, whatever was before.
+        # Claims must hold, whatever the baseline.
         yield from _judge_laws(then.laws if then else {}, now.laws, other)
     elif then is None:
         yield "ending", "regression" if now.status in FAILED else "new", now.status
-    # What fails now is worse, by whatever code.
+    # A failure now is worse, whatever code was asked before.
     elif other and (now.status not in FAILED or then.status in FAILED):
         yield "ending", "inconclusive", other
     elif then.status != now.status:
         yield "ending", _judge_status(now.status), f"{then.status} before, {now.status} now"
     else:
         yield "ending", "held", now.status
-        # None is tried now.
+        # No law is tried now.
         yield from _judge_laws(then.laws, now.laws, other)
         yield from _judge_counts(then.counts, now.counts)
         yield from _judge_losses(then.losses, now.losses)
@@ -107,7 +108,7 @@ def _judge_cell(then: Figures | None, now: Figures) -> _Judgements:
 def _judge_status(now: str) -> Outcome:
     if now == "ok":
         return "improvement"
-    # What could not be tried tells nothing.
+    # A skipped cell tells nothing.
     return "inconclusive" if now == "skipped" else "regression"
 
 
@@ -127,8 +128,8 @@ def _judge_counts(then: Mapping[str, float], now: Mapping[str, float]) -> _Judge
 
 
 def _judge_losses(then: list[float], now: list[float]) -> _Judgements:
-    """Lower losses are no improvement to take for granted: so few steps tell that something else is
-    computed, and not whether it is better."""
+    """Lower losses are no improvement: so few steps show that something else is computed, and not
+    whether it is better."""
     if not then and not now:
         return
     if len(then) != len(now):
@@ -144,16 +145,16 @@ def _judge_losses(then: list[float], now: list[float]) -> _Judgements:
 
 
 def _relative_difference(before: float, after: float) -> float:
-    """The share by which a loss differs; nothing is larger than that from what is no number."""
+    """Share by which a loss differs; infinite between a number and none."""
     if before == after or (math.isnan(before) and math.isnan(after)):
         return 0.0
-    # No share of nothing: a loss of 0 is held to the same figure in nat.
+    # A loss of 0 has no shares: it is compared in nat.
     share = (after - before) / (before or 1.0)
     return math.inf if math.isnan(share) else share
 
 
 def _judge_laws(then: Mapping[str, str], now: Mapping[str, str], other: str) -> _Judgements:
-    """`other` is why the two were not tried alike: a claim may then be gone for that."""
+    """`other` is why the two were not tried alike: that may have lost a claim."""
     for law, verdict in now.items():
         lost = then.get(law) == "held" and verdict != "held"
         if verdict == "failed":

@@ -1,10 +1,10 @@
-"""What changed between two builds, or differs between two mechanisms, cell by cell.
+"""Changes between two builds, or differences between two mechanisms, cell by cell.
 
 A cell has one of five verdicts: same, better, worse, ambiguous, incomparable. A time is judged over
 pairs of processes, by the bounds of the ratio and a margin: it is worse where even the lower bound
-lies above the margin, the same where both bounds lie within a wider one, and otherwise ambiguous,
-which says that the processes are too few or too noisy. What is counted, such as bytes of tensors,
-has no noise, and any change beyond rounding counts.
+lies above the margin, the same where both bounds lie within a wider one, and otherwise ambiguous:
+the processes are too few or too noisy. Counts, such as bytes of tensors, have no noise, and any
+change beyond rounding matters.
 """
 
 from __future__ import annotations
@@ -22,44 +22,44 @@ from lra.verdict.student import half_width
 Verdict = Literal["same", "better", "worse", "ambiguous", "incomparable"]
 
 TIME_MARGIN = 0.03
-"""A difference of times, as a share, that is too small to matter."""
+"""Largest difference of times, as a share, that does not matter."""
 TIME_SAME = 0.1
-"""Times whose ratio surely lies within this share of one are the same."""
+"""Share of one within which the ratio of equal times surely lies."""
 COUNT_MARGIN = 0.01
-"""A difference of what is counted, as a share, that is too small to matter."""
+"""Largest difference of counts, as a share, that does not matter."""
 ACCURACY_MARGIN = 0.005
-"""A difference of accuracies, as a share of 1, that is too small to matter."""
+"""Largest difference of accuracies, as a share of 1, that does not matter."""
 ACCURACY_SAME = 0.02
-"""Accuracies whose difference surely lies within this are the same."""
+"""Bound within which the difference of equal accuracies surely lies."""
 BITS_MARGIN = 0.01
-"""A difference of bits per byte, as a share, that is too small to matter."""
+"""Largest difference of bits per byte, as a share, that does not matter."""
 BITS_SAME = 0.03
-"""Bits per byte whose ratio surely lies within this share of one are the same."""
+"""Share of one within which the ratio of equal bits per byte surely lies."""
 GRAIN = 0.001
-"""Least spread that seeds are taken to have, of accuracies and of bits: those that agree more
-closely than a test row in a thousand are no evidence of a smaller one."""
+"""Least spread assumed for seeds, in accuracies and bits: seeds that agree more closely than a test
+row in a thousand are no evidence of a smaller one."""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One figure on two sides."""
+    """Change of one figure between two sides."""
 
     verdict: Verdict
     ratio: float | None = None
-    """The second over the first; None of accuracies, and where there is none."""
+    """Second figure over the first; None for accuracies, and where there is no ratio."""
     difference: float | None = None
-    """Of accuracies: the second less the first, as a share of 1."""
+    """Second accuracy less the first, as a share of 1; None for other figures."""
     low: float | None = None
     high: float | None = None
-    """Bounds of the ratio or the difference, each one-sided, 95 %; None of a single pair."""
+    """Bounds of the ratio or the difference, each one-sided, 95 %; None for a single pair."""
     pairs: int = 0
 
 
 def compare_times(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
-    """Judge times, or other figures of which less is better, by replicate; None without a pair.
+    """Judge times, or other figures where less is better, by replicate; None without a pair.
 
-    Each bound holds with probability 95 % by itself (Student's, on logarithms), so that of equal
-    cells 5 % would be called worse without the margin. The same to the last digit in every pair is
-    the same, whatever their number.
+    Each bound holds with probability 95 % by itself (Student's, on logarithms), so that 5 % of
+    equal cells would be called worse without the margin. Pairs that are all equal to the last digit
+    are the same, whatever their number.
     """
     return _compare_ratios(before, after, TIME_MARGIN, TIME_SAME)
 
@@ -67,7 +67,7 @@ def compare_times(before: Mapping[int, float], after: Mapping[int, float]) -> Ch
 def compare_bits(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
     """Judge bits per byte by seed as times are by replicate; None where no seed is on both sides.
 
-    Machines do not change them, so that a smaller difference matters.
+    Machines do not change bits, so that a smaller difference matters.
     """
     return _compare_ratios(before, after, BITS_MARGIN, BITS_SAME, GRAIN)
 
@@ -86,7 +86,7 @@ def _compare_ratios(
         return Change("same", ratio=1.0, low=1.0, high=1.0, pairs=len(shared))
     logs = [math.log(after[r] / before[r]) for r in shared if before[r] > 0 and after[r] > 0]
     if len(logs) < len(shared):
-        # No ratio to nothing, such as the error of what was exact.
+        # No ratio to zero, such as the error of an exact result.
         more = fmean(after[r] for r in shared) > fmean(before[r] for r in shared)
         return Change("worse" if more else "better", pairs=len(shared))
     middle = fmean(logs)
@@ -104,15 +104,15 @@ def _compare_ratios(
 
 
 def compare_counts(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
-    """Judge what is counted, such as bytes or operations, less is better; None without a pair.
+    """Judge counts, such as bytes or operations, where less is better; None without a pair.
 
-    Where replicates differ the largest counts.
+    Where replicates differ, the largest is used.
     """
     if not before or not after:
         return None
     first, second = max(before.values()), max(after.values())
     if first <= 0 or second <= 0:
-        # No ratio to a count of nothing.
+        # No ratio to a count of zero.
         return Change("same" if first == second else "worse" if second else "better", pairs=1)
     off = math.log(second / first)
     worse = off > math.log1p(COUNT_MARGIN)
@@ -122,9 +122,9 @@ def compare_counts(before: Mapping[int, float], after: Mapping[int, float]) -> C
 
 
 def compare_accuracies(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
-    """Judge accuracies by seed, more is better; None where no seed is on both sides.
+    """Judge accuracies by seed, where more is better; None where no seed is on both sides.
 
-    The same to the last digit on every seed is the same, whatever the number of seeds.
+    Seeds that are all equal to the last digit are the same, whatever their number.
     """
     differences = [after[seed] - before[seed] for seed in sorted(before.keys() & after.keys())]
     if not differences:
@@ -140,15 +140,15 @@ def compare_accuracies(before: Mapping[int, float], after: Mapping[int, float]) 
 
 
 def _half_width(differences: Sequence[float], grain: float) -> float:
-    """How far each bound lies from the mean of two differences or more.
+    """Return the distance of each bound from the mean of two differences or more.
 
-    `grain` is the least that they are taken to be spread.
+    `grain` is the least spread assumed.
     """
     return half_width(SURE, max(stdev(differences), grain), len(differences))
 
 
 def _verdict(low: float, high: float, margin: float, alike: float) -> Verdict:
-    """Of bounds of a difference of which less is better."""
+    """Return the verdict by the bounds of a difference where less is better."""
     if low > margin:
         return "worse"
     if high < -margin:

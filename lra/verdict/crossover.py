@@ -1,6 +1,6 @@
-"""From which length on something costs less than the exact mechanism, replicate by replicate.
+"""Crossover: the length from which a mechanism costs less than the exact one, by replicate.
 
-The ratio of the two costs is joined from length to length by straight lines in its logarithm and
+The ratio of the two costs is interpolated between lengths by straight lines in its logarithm and
 that of length. It crosses where it falls below one for good: the shortest length after which it
 stays there.
 """
@@ -26,11 +26,11 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 Costs = Mapping[int, Mapping[int, Figure]]
-"""By replicate, then by length."""
+"""Costs by replicate, then by length."""
 
 
 class Crossover(msgspec.Struct, frozen=True):
-    """Where one cost falls below another for good; lengths need not be measured ones.
+    """Length from which one cost stays below another; it need not be a measured one.
 
     `at`, `low` and `high` are 0 where it is below at every length, and infinite where it is not
     below at the longest.
@@ -39,25 +39,25 @@ class Crossover(msgspec.Struct, frozen=True):
     at: float
     low: float | None
     high: float | None
-    """None where nothing tells how far `at` may be off."""
+    """Bounds of `at`; None where its error is unknown."""
     interval: Literal["replicates", "quartiles", "none"]
-    """Smallest and greatest crossing over replicates; or crossings of the two ratios of opposite
-    quartiles."""
+    """Kind of the bounds: smallest and greatest crossing over replicates, or crossings of the two
+    ratios of opposite quartiles."""
     lengths: tuple[int, ...]
-    """Those compared."""
+    """Lengths compared."""
     beaten: tuple[int, ...]
-    """Those of them at which the other had run out of memory."""
+    """Lengths among these at which the exact mechanism had run out of memory."""
 
     @property
     def jumps(self) -> bool:
-        """Whether it is below only where the other had run out of memory."""
+        """Whether it is below only where the exact mechanism had run out of memory."""
         return any(math.isclose(self.at, n) for n in self.beaten)
 
 
 def crossover(own: Costs, exact: Costs, gone: Collection[int] = ()) -> Crossover | None:
-    """Return where `own` falls below `exact`; None where no replicate has them at one length.
+    """Return where `own` falls below `exact`; None where no replicate has both at one length.
 
-    At the lengths in `gone` the exact one ran out of memory: whatever has a figure there beats it.
+    At the lengths in `gone` the exact mechanism ran out of memory: any figure there beats it.
     Replicates are compared number by number, over the lengths that all of them share.
     """
     shared = sorted(own.keys() & exact.keys() if exact else own)
@@ -100,13 +100,13 @@ def crossover(own: Costs, exact: Costs, gone: Collection[int] = ()) -> Crossover
 
 
 def _quartile(figure: Figure, side: int) -> float:
-    """The lower quartile, the figure itself or the upper quartile, for -1, 0 and 1."""
+    """Lower quartile, figure itself or upper quartile, for -1, 0 and 1."""
     found = (figure.q1, figure.value, figure.q3)[side + 1]
     return figure.value if found is None else found
 
 
 def _log_ratio(above: float, below: float) -> float:
-    """Logarithm of a ratio; nothing over nothing is a draw."""
+    """Logarithm of a ratio; zero over zero is a draw."""
     if above == below:
         return 0.0
     if not above or not below:
@@ -124,12 +124,12 @@ def _crossing(lengths: Sequence[int], ratios: Sequence[float]) -> float:
         return _NEVER
     left, right = math.log(lengths[last]), math.log(lengths[last + 1])
     if not (math.isfinite(ratios[last]) and math.isfinite(ratios[last + 1])):
-        # Nothing tells where between the two it fell.
+        # Its place between the two is unknown.
         return right
     return left + (right - left) * ratios[last] / (ratios[last] - ratios[last + 1])
 
 
 def _median(found: Sequence[float]) -> float:
-    """The median of sorted logarithms; of two in the middle of which one is none, the later."""
+    """Median of sorted logarithms; where one of the two in the middle is infinite, the later."""
     low, high = found[(len(found) - 1) // 2], found[len(found) // 2]
     return (low + high) / 2 if math.isfinite(low) and math.isfinite(high) else high

@@ -1,8 +1,8 @@
 """The exponent of length in a declared cost, such as `O((n + m) r d)`.
 
-n and m are lengths and grow together; every other letter is a constant, and a logarithm counts as
-one. A sum is as great as its greatest term. Several formulas are set apart by semicolons: the
-first is what is claimed of plain inputs, the others say when they hold.
+n and m are lengths and grow together; every other letter is a constant, and so is a logarithm. A
+sum is as great as its greatest term. Several formulas are separated by semicolons: the first is the
+claim for plain inputs, the others say when they hold.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class DeclaredCost(msgspec.Struct, frozen=True):
 
 
 def parse_cost(text: str, *, gpu: bool = False) -> DeclaredCost | None:
-    """Return what a declared cost says of plain inputs; None for what is no such formula.
+    """Return a declared cost's formula for plain inputs; None for a text that is no formula.
 
-    On a GPU it is the greatest of the first formula and of those said to hold on one.
+    On a GPU it is the greatest among the first formula and those that hold on one.
     """
     first, *others = text.split(";")
     return _greatest([first, *(one for one in others if gpu and "on a GPU" in one)])
@@ -44,7 +44,7 @@ def _greatest(clauses: list[str]) -> DeclaredCost | None:
 
 
 class _Formula:
-    """One `O(...)`, read from left to right; what follows its last bracket are words."""
+    """One `O(...)`, read from left to right; after its last bracket come words."""
 
     def __init__(self, clause: str) -> None:
         start = clause.strip()
@@ -90,7 +90,7 @@ class _Formula:
             own = self._sum()
             self._take(")")
         elif word in ("log", "sqrt"):
-            # Without brackets they take one factor: log n d is (log n) d.
+            # Without brackets a logarithm takes one factor: log n d is (log n) d.
             own = self._factor() * (0.5 if word == "sqrt" else 0.0)
         elif word[0].isalnum():
             own = float(word in _LENGTHS)
@@ -102,7 +102,7 @@ class _Formula:
         return own
 
     def _power(self) -> float:
-        """A number, or one over another in brackets."""
+        """Read a power: a number, or one over another in brackets."""
         word = self._take()
         if word != "(":
             return float(word)

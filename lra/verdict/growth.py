@@ -1,9 +1,8 @@
-"""How a cost grows with length: the exponent of a power law, and how sure it is.
+"""Growth of a cost with length: the exponent of a power law, and its interval.
 
-The fit is a straight line, by least squares, through the logarithms of all costs at hand, short
-lengths included, where what does not grow still counts. So a mechanism whose overheads are large
-seems to grow more slowly than it does in the end; the exponent of the last two doublings says what
-it does there.
+The fit is a straight line, by least squares, through the logarithms of all costs, short lengths
+included, where constant overheads still matter. So a mechanism with large overheads seems to grow
+more slowly than it does in the end; the exponent of the last two doublings shows the growth there.
 """
 
 from __future__ import annotations
@@ -18,30 +17,30 @@ from lra.verdict.ratio import SURE
 from lra.verdict.student import quantile
 
 SLACK = 0.15
-"""An exponent must exceed the declared one by more than this before it counts as more."""
+"""Excess over the declared exponent from which on growth counts as faster."""
 LEAST = 3
-"""Lengths; below that there is no fit."""
+"""Smallest number of lengths for a fit."""
 _END = 4
-"""The last two doublings begin at the longest length over this."""
+"""Ratio of the longest length to the one where the last two doublings begin."""
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """A cost grows as length to the power of `exponent`."""
+    """Growth of a cost as length to the power of `exponent`."""
 
     exponent: float
     low: float
     high: float
     """Bounds of the interval of 95 %."""
     least: float
-    """The lower bound that is held against a claim: of the wider of two intervals, that over
-    replicates and that of the slope."""
+    """Lower bound that is compared with a claim: that of the wider of two intervals, over
+    replicates and of the slope."""
     end: float | None
     """Exponent over the last two doublings alone; None where they span all lengths or hold one."""
     lengths: tuple[int, ...]
     replicates: int
 
     def exceeds(self, declared: float) -> bool:
-        """Whether even the least is more than the declared exponent, by more than `SLACK`."""
+        """Whether even the lower bound exceeds the declared exponent by more than `SLACK`."""
         return self.least > declared + SLACK
 
 
@@ -50,9 +49,9 @@ def growth(replicates: Sequence[Mapping[int, float]]) -> Growth | None:
 
     Costs are positive; others are left out, as are replicates with fewer than three lengths. All
     replicates are fitted over the lengths that they share. With several, the interval is Student's
-    over their exponents: it says how well the exponent repeats, not whether the line is straight.
-    With one it is that of the slope, from how far the points lie from the line; and with several
-    that of the slope of their mean line still counts against a claim, where it is wider.
+    over their exponents: it shows how well the exponent repeats, not whether the line is straight.
+    With one it is that of the slope, by the distances of the points from the line. With several,
+    the interval of the slope of their mean line is compared with a claim where it is wider.
     """
     found = [{n: cost for n, cost in one.items() if n > 0 and cost > 0} for one in replicates]
     found = [one for one in found if len(one) >= LEAST]
@@ -83,7 +82,8 @@ def growth(replicates: Sequence[Mapping[int, float]]) -> Growth | None:
 
 
 def slope(costs: Mapping[int, float]) -> float:
-    """Return the slope of the least-squares line through the logarithms, of two lengths or more."""
+    """Return the slope of the least-squares line through the logarithms, for two lengths or
+    more."""
     x, y = _logarithms(costs)
     middle = fmean(x)
     square = sum((a - middle) ** 2 for a in x)

@@ -1,14 +1,14 @@
-"""Our implementation beside a public one, above the floor that both stand on.
+"""Ratio of our implementation's cost to a public one's, above the floor that both share.
 
-The floor is what a layer costs that mixes nothing: projections, which both have to pay. Four costs
-are taken in one round of processes, ours, theirs, the floor's and exact attention's, and a round is
-compared with itself alone, as in `lra.verdict.ratio`.
+The floor is the cost of a layer without mixing: projections, which both have to pay. Four costs are
+measured in one round of processes, ours, theirs, the floor's and exact attention's, and compared
+only within the round, as in `lra.verdict.ratio`.
 
 The goal, for time: where theirs is at least `SHARE` of exact attention above the floor, ours above
 it is at most `BAR` of theirs above it, or as much where theirs has less to compute; nearer to the
-floor ours is at most theirs. For memory: ours is at most theirs, or within `ROOM` of the floor's.
-What lies within `CLOSE` of a bar is undecided, and so is what a bar lies in the interval of, and
-what a single round says of time.
+floor ours is at most theirs. For memory: ours is at most theirs, or within `ROOM` of the floor's. A
+ratio within `CLOSE` of its bar is undecided, and so is one whose interval holds the bar, and a time
+of a single round.
 """
 
 from __future__ import annotations
@@ -24,43 +24,44 @@ from lra.verdict.ratio import SURE, Ratio, ratio, ratio_of_logarithms
 from lra.verdict.student import quantile
 
 BAR = 0.8
-"""Far above the floor, ours less the floor is at most this share of theirs less the floor."""
+"""Largest share of theirs above the floor that ours above it may take, far above the floor."""
 SHARE = 0.1
-"""Far above the floor is at least this share of exact attention's time above it."""
+"""Share of exact attention's time by which theirs lies above the floor where it counts as far above
+it."""
 ROOM = 0.1
-"""Memory within this share of the floor's meets the goal, whatever theirs is."""
+"""Share of the floor's memory within which ours meets the goal, whatever theirs is."""
 CLOSE = 0.15
-"""A ratio that is no further than this from its bar is undecided, but for memory within `ROOM`."""
+"""Distance of a ratio from its bar within which it is undecided, but for memory within `ROOM`."""
 
 Outcome = Literal["meets", "misses", "undecided"]
 Costs = Mapping[int, float]
-"""By replicate."""
+"""Costs by replicate."""
 
 
 class RatioAboveFloor(msgspec.Struct, frozen=True):
-    """One cost over another, both above the floor."""
+    """One cost over another, with the floor taken off both."""
 
     value: float
-    """Geometric mean over the rounds; with a cost at the floor the ratio of the medians, 0 where
-    the median of ours is at the floor, and infinite where only that of theirs is."""
+    """Geometric mean over the rounds; where some cost is at the floor, the ratio of the medians: 0
+    with the median of ours at the floor, and infinite with only that of theirs."""
     ratio: Ratio | None
-    """None where some cost is at the floor: it has no logarithm."""
+    """Ratio with its interval; None where some cost is at the floor: it has no logarithm."""
     ours_at_floor: int
-    """Rounds in which ours cost no more than the floor."""
+    """Number of rounds in which ours cost no more than the floor."""
     theirs_at_floor: int
     rounds: int
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Whether a goal is met, and which."""
+    """Outcome by a goal, and the goal."""
 
     word: Outcome
     bar: str
-    """What was asked for, in words."""
+    """Goal in words."""
 
 
 def ratio_above_floor(ours: Costs, theirs: Costs, floor: Costs) -> RatioAboveFloor | None:
-    """Return ours over theirs, both less the floor; None where no round has all three."""
+    """Return ours over theirs with the floor taken off both; None where no round has all three."""
     rounds = sorted(ours.keys() & theirs.keys() & floor.keys())
     if not rounds:
         return None
@@ -76,8 +77,8 @@ def ratio_above_floor(ours: Costs, theirs: Costs, floor: Costs) -> RatioAboveFlo
 
 
 def is_far_above_floor(theirs: Costs, floor: Costs, exact: Costs) -> bool | None:
-    """Return whether theirs is far enough above the floor to be beaten there; None where no round
-    tells."""
+    """Return whether theirs is far above the floor; None where no round has its cost, the floor's
+    and exact attention's."""
     rounds = [r for r in theirs.keys() & floor.keys() & exact.keys() if exact[r] > 0]
     if not rounds:
         return None
@@ -89,7 +90,7 @@ def time_verdict(
 ) -> Verdict | None:
     """Return whether ours is as fast as it should be; None where no round has ours and theirs.
 
-    Without a floor or exact attention beside, which bar holds is not known: undecided.
+    Without the floor or exact attention in the same rounds the bar is not known: undecided.
     """
     whole = ratio(ours, theirs)
     if whole is None:
@@ -110,7 +111,7 @@ def time_verdict(
 def memory_verdict(ours: Costs, theirs: Costs, floor: Costs) -> Verdict | None:
     """Return whether ours needs as little as it should; None where no round has ours and theirs.
 
-    A slow machine makes nothing larger: a single round counts.
+    A slow machine makes nothing larger: a single round is enough.
     """
     beside, over = ratio(ours, theirs), ratio(ours, floor)
     if beside is None:
@@ -125,7 +126,8 @@ def memory_verdict(ours: Costs, theirs: Costs, floor: Costs) -> Verdict | None:
 
 
 def _at_most(bar: float, found: Ratio) -> Outcome:
-    """Without an interval, as of one round, nothing is decided."""
+    """Return the outcome for a bar on the ratio. Without an interval, as for one round, it is
+    undecided."""
     if found.low is None or found.high is None:
         return "undecided"
     if found.value < bar - CLOSE and found.high <= bar:
@@ -134,7 +136,8 @@ def _at_most(bar: float, found: Ratio) -> Outcome:
 
 
 def _less_than(bar: float, own: list[float], other: list[float]) -> Outcome:
-    """The same where some have no logarithm: by Student's interval of own less bar times other."""
+    """Return the outcome where some costs have no logarithm: by Student's interval of own less bar
+    times other."""
     if len(own) < 2:
         return "undecided"
     if max(own) <= 0 < min(other):

@@ -1,8 +1,8 @@
 """The ratio of two costs over pairs of processes, with its interval.
 
-A process is the unit: the samples inside one share whatever luck that process had, so that more of
-them say nothing of the next. Costs of one replicate are taken in one round, so that a slow spell of
-the machine is in both; the logarithms of their ratios are treated as a normal sample.
+A process is the unit: the samples inside one share its luck, so that more of them say nothing of
+the next. Costs of one replicate are measured in one round, so that a slow spell of the machine is
+in both; the logarithms of their ratios are treated as a normal sample.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Ratio(msgspec.Struct, frozen=True):
     """Geometric mean over the pairs."""
     low: float | None
     high: float | None
-    """Bounds of Student's interval; None of a single pair, which says nothing of the next."""
+    """Bounds of Student's interval; None for a single pair, which says nothing of the next."""
     pairs: int
 
     @property
     def width(self) -> float | None:
-        """Return how far the bounds are apart, as a share of the value."""
+        """Return the distance between the bounds, as a share of the value."""
         if self.low is None or self.high is None:
             return None
         return (self.high - self.low) / self.value
@@ -47,7 +47,7 @@ def ratio(own: Mapping[int, float], other: Mapping[int, float]) -> Ratio | None:
 
 
 def ratio_of_logarithms(found: list[float]) -> Ratio:
-    """Return the ratio of which these are the logarithms, one per pair."""
+    """Return the ratio with these logarithms, one per pair."""
     middle = fmean(found)
     if len(found) == 1:
         return Ratio(math.exp(middle), None, None, 1)

@@ -1,12 +1,12 @@
-"""How well a cost repeats: its ratio to the control, and what two sweeps of one build say of it.
+"""Repeatability of a cost: its ratio to the control, in two sweeps of one build.
 
 The figure of a process is its cost over the control that frames it. Two sweeps agree on a cell
-where their intervals overlap. Of two honest 95 % intervals of one thing 99.5 % do, with 3 processes
-a side as with 12 (simulated), so that 95 % of cells is a promise that can be kept, and breaking it
-says that the processes of a sweep have more in common than their build. An overlap is no proof of
-equality: a real difference may hide in it. What is found is therefore told by a sharper rule, the
-gate's: processes in pairs, one of each sweep, and the lower 95 % bound of their ratio above 1. It
-calls 5 % of equal cells slower.
+where their intervals overlap. Two honest 95 % intervals of the same value overlap in 99.5 % of
+cases, with 3 processes a side as with 12 (simulated), so that 95 % of cells is a promise that can
+be kept. Where it is broken, the processes of a sweep have more in common than their build. An
+overlap is no proof of equality: a real difference may hide in it. Differences are therefore found
+by a sharper rule, the gate's: processes in pairs, one of each sweep, and the lower 95 % bound of
+their ratio above 1. It calls 5 % of equal cells slower.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from lra.verdict.ratio import SURE, Ratio, ratio_of_logarithms
 from lra.verdict.student import bisect, detection_power, deviation_factor, half_width
 
 LONG = 1024
-"""Lengths from which on the width of intervals is stated."""
+"""Length from which on the width of intervals is summarised."""
 POWER = 0.95
 """Share of cells on which the smallest resolved difference is found."""
 TARGET = 0.1
-"""The difference that a machine should resolve."""
+"""Difference that a machine should resolve, as a share."""
 AGREEMENT = 0.95
-"""Share of cells on which two sweeps of one build agree."""
+"""Share of cells on which two sweeps of one build should agree."""
 _WIDEST = 10.0
-"""Of differences that are looked at, as a logarithm: a factor of 22,000."""
+"""Largest difference in the search, as a logarithm: a factor of 22,000."""
 
 
 class ControlledCost(msgspec.Struct, frozen=True):
-    """What one process found, in seconds."""
+    """Cost and controls of one process, in seconds."""
 
     cost: float
     before: float
-    """The control, before the cost was taken."""
+    """Time of the control before the cost was measured."""
     after: float
 
     @property
@@ -47,7 +47,7 @@ class ControlledCost(msgspec.Struct, frozen=True):
 
 
 ControlledCosts = Mapping[int, ControlledCost]
-"""Of one cell in one sweep, by replicate."""
+"""Costs of one cell in one sweep, by replicate."""
 
 
 class RepeatedCell(msgspec.Struct, frozen=True):
@@ -55,10 +55,10 @@ class RepeatedCell(msgspec.Struct, frozen=True):
 
     length: int
     first: Ratio
-    """To the control."""
+    """Ratio of the first sweep to the control."""
     second: Ratio
     between: Ratio
-    """The second over the first, in pairs."""
+    """Ratio of the second sweep to the first, in pairs."""
     spread: float
     """Standard deviation of the logarithms of the pairs' ratios."""
 
@@ -74,18 +74,18 @@ class RepeatedCell(msgspec.Struct, frozen=True):
 
 
 class Repeatability(msgspec.Struct, frozen=True):
-    """What two sweeps of one build say of the machine."""
+    """Repeatability of a machine, by two sweeps of one build."""
 
     cells: int
     agreeing: int
     alarms: int
-    """Cells that the gate's rule calls slower, though they are equal."""
+    """Number of cells that the gate's rule calls slower, though they are equal."""
     width: float | None
     """Median width of the intervals at lengths of 1024 and more, as a share of the figure."""
     smallest: float
-    """The smallest difference that is found, as a share: 0.1 is 10 %."""
+    """Smallest difference that is found, as a share: 0.1 is 10 %."""
     smallest_of_most: float
-    """The same with as many pairs as one can ask for."""
+    """Smallest difference that is found with the largest number of pairs."""
 
     @property
     def agree(self) -> bool:
@@ -94,14 +94,14 @@ class Repeatability(msgspec.Struct, frozen=True):
 
     @property
     def resolves(self) -> bool:
-        """Whether differences of 10 % are found, and sweeps of one build agree."""
+        """Whether differences of 10 % are found, and the sweeps agree."""
         return self.agree and self.smallest <= TARGET
 
 
 def control_ratio(processes: ControlledCosts) -> Ratio | None:
     """Return the ratio of a cost to its control; None where no process has both.
 
-    A process of which a time is not positive is left out.
+    A process with a time that is not positive is left out.
     """
     found = _ratios(processes)
     return ratio_of_logarithms([math.log(ratio) for ratio in found.values()]) if found else None
@@ -115,7 +115,7 @@ def are_disjoint(one: Ratio, other: Ratio) -> bool:
 
 
 def median_width(ratios: Iterable[Ratio]) -> float | None:
-    """Return the median width of those intervals that there are, as a share of the figure."""
+    """Return the median width of the known intervals, as a share of the figure."""
     widths = [ratio.width for ratio in ratios if ratio.width is not None]
     return median(widths) if widths else None
 
@@ -123,7 +123,7 @@ def median_width(ratios: Iterable[Ratio]) -> float | None:
 def repeated_cell(
     length: int, first: ControlledCosts, second: ControlledCosts
 ) -> RepeatedCell | None:
-    """Put two sweeps of one cell beside each other; None of fewer than two pairs."""
+    """Return one cell in two sweeps; None for fewer than two pairs."""
     one, other = _ratios(first), _ratios(second)
     pairs = [math.log(other[r] / one[r]) for r in sorted(one.keys() & other.keys())]
     if len(pairs) < 2:
@@ -138,7 +138,8 @@ def repeated_cell(
 
 
 def repeatability(cells: Sequence[RepeatedCell], most: int) -> Repeatability:
-    """Judge a machine by two sweeps of at least one cell; `most` pairs are all one can ask for."""
+    """Judge a machine by two sweeps of at least one cell; `most` is the largest number of pairs to
+    ask for."""
     long = [ratio for c in cells if c.length >= LONG for ratio in (c.first, c.second)]
     return Repeatability(
         cells=len(cells),
@@ -153,11 +154,11 @@ def repeatability(cells: Sequence[RepeatedCell], most: int) -> Repeatability:
 def smallest_difference(cells: Sequence[RepeatedCell], pairs: int | None = None) -> float:
     """Return the smallest difference that the gate's rule finds on 95 % of cells like these.
 
-    With `pairs` of processes each; None for as many as they had. Few pairs do not know a noise
-    well: every cell has the one that it showed, times what makes too low an estimate a matter of
-    one self-test in twenty. Half of the cells count as knowing it, for where some are noisier than
-    others it is on them that differences are missed. That cells seem to differ more than they do
-    makes the result a little larger still.
+    With `pairs` of processes each; None for as many as they had. Few pairs estimate noise badly:
+    each cell's own estimate is multiplied by a factor that makes it too low in one self-test in
+    twenty. Only half of the cells' pairs count towards that factor, since differences are missed on
+    the noisier cells. Cells seem to vary more among each other than they do, which makes the result
+    a little larger still.
     """
     careful = deviation_factor(SURE, sum(cell.between.pairs - 1 for cell in cells) / 2)
 

@@ -1,9 +1,10 @@
-"""The gate on times: which slowdowns fail, how surely, and the smallest one it could have seen.
+"""The gate on times: the slowdowns that fail, their certainty, and the smallest one that it can
+detect.
 
 A cell fails where the lower 95 % bound of its ratio, over pairs of processes, lies above a margin,
-and does so again on fresh pairs. The margin is 3 % or, on a machine that is noisier, so much that
-of equal cells with that noise one in a hundred passes it in one comparison; what two comparisons
-find is then wrong once in ten thousand.
+and does so again on fresh pairs. The margin is 3 % or, on a noisier machine, the value that one in
+a hundred equal cells passes in one comparison; two comparisons together are then wrong once in ten
+thousand.
 """
 
 from __future__ import annotations
@@ -15,27 +16,28 @@ from lra.verdict.ratio import SURE
 from lra.verdict.student import bisect, detection_power, deviation_factor, half_width
 
 PAIRS, MOST = 12, 48
-"""Of processes in one comparison: as many at first, and at most where noise asks for more."""
+"""Numbers of pairs of processes in one comparison: at first, and at most where noise asks for
+more."""
 TARGET = 0.2
-"""The slowdown, as a share, that a comparison has pairs enough for."""
+"""Slowdown, as a share, that a comparison has pairs enough to find."""
 FALSE_ALARMS = 0.01
 """Share of equal cells that one comparison may call slower."""
 FOUND = 0.95
 """Share of slowdowns of the smallest size that both comparisons find."""
 CAREFUL = 0.8
-"""Probability with which a spread is no larger than it is taken to be."""
+"""Probability that a spread is no larger than assumed."""
 _WIDEST = 3.0
-"""Of slowdowns that are looked at, as a logarithm: a factor of 20."""
+"""Largest slowdown in the search, as a logarithm: a factor of 20."""
 
 
 def margin(spread: float, pairs: int = PAIRS) -> float:
-    """Return how much slower, as a share, a cell may surely be before it fails.
+    """Return the slowdown, as a share, that a cell may surely have without failing.
 
     `spread` is the standard deviation of the logarithms of ratios between equal processes.
     """
 
     def is_enough(allowed: float) -> bool:
-        """Whether few equal cells pass a margin, a logarithm."""
+        """Whether few equal cells exceed a margin, given as a logarithm."""
         return detection_power(SURE, -allowed, spread, pairs) <= FALSE_ALARMS
 
     low = math.log1p(TIME_MARGIN)
@@ -43,9 +45,9 @@ def margin(spread: float, pairs: int = PAIRS) -> float:
 
 
 def calibrated_margin(change: Change) -> float:
-    """Return the margin that a comparison of one build with itself asks for, as a share.
+    """Return the margin that a comparison of one build with itself requires, as a share.
 
-    At least what it is surely off by: builds that are equal may differ by where they lie in memory.
+    At least its sure difference from 1: equal builds may differ by their places in memory.
     """
     spread = log_deviation(change)
     if spread is None or change.low is None or change.high is None:
@@ -64,8 +66,8 @@ def is_faster(change: Change, allowed: float) -> bool:
 
 
 def log_deviation(change: Change) -> float | None:
-    """Return the standard deviation of the logarithms that a ratio of times was found from; None of
-    a single pair."""
+    """Return the standard deviation of the logarithms behind a ratio of times; None for a single
+    pair."""
     if change.ratio is None or change.low is None or change.pairs < 2:
         return None
     return math.log(change.ratio / change.low) / half_width(SURE, 1.0, change.pairs)
@@ -77,18 +79,18 @@ def smallest_slowdown(spread: float, allowed: float, pairs: int = PAIRS) -> floa
         return allowed
 
     def is_found(above: float) -> bool:
-        """Whether both find what is so far above the margin, a logarithm."""
+        """Whether both comparisons find a slowdown this far above the margin, a logarithm."""
         return detection_power(SURE, above, spread, pairs) ** 2 >= FOUND
 
     return math.expm1(math.log1p(allowed) + bisect(0.0, _WIDEST, is_found))
 
 
 def pairs_needed(spread: float, allowed: float) -> int:
-    """Return how many pairs find a slowdown of 20 % on 95 % of cells, `MOST` at most.
+    """Return the number of pairs that find a slowdown of 20 % on 95 % of cells, `MOST` at most.
 
-    It asks for the spread alone: to go on while a ratio looks bad would find what is not there. The
-    first pairs do not know the spread well; it is taken to be as large as it is in four of five
-    such cases.
+    It depends on the spread alone: to go on while a ratio looks bad would find slowdowns that do
+    not exist. The first pairs estimate the spread badly; a bound is used that is large enough in
+    four of five such cases.
     """
     careful = spread * deviation_factor(CAREFUL, PAIRS - 1)
     enough = (n for n in range(PAIRS, MOST) if smallest_slowdown(careful, allowed, n) <= TARGET)

@@ -1,16 +1,16 @@
-"""Steps in a figure over many nights: levels of some nights each, and what lies between them.
+"""Steps in a figure over many nights, between levels of several nights each.
 
-Found is the piecewise constant course with the least sum of absolute deviations plus a penalty for
+The segmentation is piecewise constant, with the least sum of absolute deviations plus a penalty for
 each step (the L1-Potts functional: Weinmann, Storath and Demaret, SIAM J. Numer. Anal. 53(1), 2015,
-arXiv:1207.4642). Its levels are medians, so that an outlying night moves none; deviations count up
-to a cap besides, so that two outlying nights are no level of their own (a bounded loss: Fearnhead
-and Rigaill, JASA 114, 2019). The optimum is exact, by dynamic programming over the last step
-(optimal partitioning: Jackson et al., IEEE Signal Process. Lett. 12(2), 2005; Killick, Fearnhead
-and Eckley prune it, JASA 107, 2012) and over the values as levels, as medians are among them.
+arXiv:1207.4642). Its levels are medians, so that an outlying night moves none; deviations are
+capped, so that two outlying nights are no level of their own (a bounded loss: Fearnhead and
+Rigaill, JASA 114, 2019). The optimum is exact, by dynamic programming over the last step (optimal
+partitioning: Jackson et al., IEEE Signal Process. Lett. 12(2), 2005; Killick, Fearnhead and Eckley
+prune it, JASA 107, 2012) and over the values as levels, as medians are among them.
 
-The penalty grows with the logarithm of the number of nights, as Schwarz's criterion (BIC) has it.
-Its size is found by simulation: nights in a row are alike, as a machine drifts over days, and to a
-criterion for independent nights what is alike looks like a level. asv's `step_detect` has the same
+The penalty grows with the logarithm of the number of nights, as in Schwarz's criterion (BIC). Its
+size is found by simulation: nights in a row are alike, as a machine drifts over days, and to a
+criterion for independent nights similar ones look like a level. asv's `step_detect` has the same
 aim; it searches the penalty, too.
 """
 
@@ -31,24 +31,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SHORTEST_LEVEL = 3
-"""Nights that make a level; fewer at the end are not yet told."""
+"""Smallest number of nights in a level; fewer at the end are not yet a step."""
 PENALTY = 6.0
-"""Of a step, times the logarithm of the number of nights, in mean absolute deviations. Chosen so
-that of 1000 courses of 60 nights without a step, on a noisy machine, about three have one."""
+"""Penalty of a step, times the logarithm of the number of nights, in mean absolute deviations.
+Chosen so that about three of 1000 sequences of 60 nights without a step, on a noisy machine, have
+one."""
 GRAIN = 0.003
-"""Times repeat no better than this, as a logarithm, however little a few nights were apart."""
+"""Smallest noise assumed for times, as a logarithm, however close a few nights were."""
 FAR = 2.5
-"""Standard deviations off the last level at which nights at the end are pointed out."""
+"""Standard deviations from the last level beyond which nights at the end are pointed out."""
 _CAP = 10.0
-"""Mean absolute deviations that a night counts at most. Below the penalty of six nights: two nights
-at the end that lie off gain by a level of their own, which takes a third, less than it costs."""
+"""Largest deviation of a night that counts, in mean absolute deviations. It is below the penalty
+for six nights: to two outlying nights at the end a level of their own, which needs a third night,
+gains less than it costs."""
 _ALIKE = 2.0
-"""Places of a step whose costs differ by so many mean absolute deviations are as likely."""
+"""Difference in cost, in mean absolute deviations, within which places of a step are as likely."""
 _NORMAL = 0.6745
 """Median absolute value of a normal deviate; its mean is the next."""
 _MEAN = math.sqrt(2 / math.pi)
 _EFFICIENCY = 0.37
-"""Of the median deviation, beside the standard deviation: degrees of freedom per night."""
+"""Degrees of freedom per night of the median deviation's estimate, relative to the standard
+deviation's."""
 
 
 class Level(msgspec.Struct, frozen=True):
@@ -56,23 +59,24 @@ class Level(msgspec.Struct, frozen=True):
 
     start: int
     end: int
-    """One past the last."""
+    """Place after the last."""
     value: float
-    """The median."""
+    """Median of the level."""
     nights: int
-    """With a value."""
+    """Number of nights with a value."""
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Where one level ends and another begins."""
+    """Step from one level to another."""
 
     at: int
-    """The first night of the new level."""
+    """First night of the new level."""
     earliest: int
-    """Nights at which the new level may as well have begun, `at` among them."""
+    """First and last of the nights at which the new level may as well have begun, `at` among
+    them."""
     latest: int
     last: int
-    """The last night with a value before `earliest`."""
+    """Last night with a value before `earliest`."""
     before: float
     after: float
     noise: float
@@ -93,13 +97,14 @@ class Segmentation(msgspec.Struct, frozen=True):
     """A sequence of nights as levels and steps."""
 
     levels: tuple[Level, ...]
-    """In order; none of a sequence without values."""
+    """Levels in order; none for a sequence without values."""
     steps: tuple[Step, ...]
     noise: float | None
-    """Standard deviation of a night, rather too large than too small; None of fewer than four."""
+    """Standard deviation of a night, rather too large than too small; None for fewer than four
+    nights."""
     outliers: int = 0
-    """Nights at the end that lie off the last level, on one side, and are too few or too little off
-    to be a level of their own."""
+    """Number of nights at the end that lie off the last level, on one side, and are too few or too
+    close to be a level of their own."""
 
 
 def segment(
@@ -107,9 +112,9 @@ def segment(
 ) -> Segmentation:
     """Return the levels and steps of one value per night, such as logarithms of ratios.
 
-    None and what is not finite is a night without a value. A step of at most `margin` is too small
-    to matter; `grain` is the least that a night is taken to be off by chance. Fewer than six values
-    have no step.
+    None or a value that is not finite is a night without a value. A step of at most `margin` is too
+    small to matter; `grain` is the least noise assumed for a night. Fewer than six values have no
+    step.
     """
     import numpy as np
 
@@ -141,9 +146,9 @@ def new_steps(
     margin: float = math.log1p(TIME_MARGIN),
     grain: float = GRAIN,
 ) -> tuple[Step, ...]:
-    """Return those steps of a course that were not told before its last `recent` nights.
+    """Return the steps of a segmentation that were not yet found before its last `recent` nights.
 
-    A small step is told many nights after it was made: by its date alone it would never be news.
+    A small step is found many nights after it was made: by its date alone it would never be news.
     """
     if not told.steps:
         return ()
@@ -152,7 +157,7 @@ def new_steps(
 
 
 def _is_same_step(one: Step, other: Step) -> bool:
-    """Whether two courses tell of one step: the same way, at places as likely."""
+    """Whether two steps are the same: in one direction, at places as likely."""
     near = (
         one.earliest - SHORTEST_LEVEL <= other.latest
         and other.earliest - SHORTEST_LEVEL <= one.latest
@@ -161,7 +166,7 @@ def _is_same_step(one: Step, other: Step) -> bool:
 
 
 def _noise_of(y: NDArray[np.float64], grain: float) -> float:
-    """Standard deviation of a night, by the differences of neighbours, which few steps are in."""
+    """Standard deviation of a night, by the differences of neighbours, few of which span a step."""
     import numpy as np
 
     found = float(np.median(np.abs(np.diff(y)))) / (_NORMAL * math.sqrt(2))
@@ -169,17 +174,17 @@ def _noise_of(y: NDArray[np.float64], grain: float) -> float:
 
 
 def _optimal_partition(y: NDArray[np.float64], noise: float) -> list[tuple[int, int]]:
-    """The best partition into pieces of at least `SHORTEST_LEVEL` values, as (start, end)."""
+    """Best partition into pieces of at least `SHORTEST_LEVEL` values, as (start, end)."""
     import numpy as np
 
     count, penalty = len(y), PENALTY * math.log(len(y))
     levels = np.unique(y)
     off = np.minimum(np.abs(y[:, None] - levels) / (_MEAN * noise), _CAP)
     total = np.vstack([np.zeros(len(levels)), np.cumsum(off, axis=0)])
-    # Of the first n values: the least cost, and where the last piece starts.
+    # For the first n values: the least cost, and the start of the last piece.
     best, last = np.full(count + 1, np.inf), np.zeros(count + 1, dtype=int)
     best[0] = -penalty
-    # By level of the last piece: its cost with all before it, and its start.
+    # For each level of the last piece: its cost with all before it, and its start.
     cost, start = np.full(len(levels), np.inf), np.zeros(len(levels), dtype=int)
     for end in range(SHORTEST_LEVEL, count + 1):
         first = end - SHORTEST_LEVEL
@@ -214,14 +219,14 @@ def _merge_close(
 def _step(
     y: NDArray[np.float64], there: list[int], pieces: list[tuple[int, int]], noise: float
 ) -> Step:
-    """The step between two pieces, with the places that are as likely."""
+    """Step between two pieces, with the places that are as likely."""
     import numpy as np
 
     (first, middle), (_, end) = pieces
     before, after = (float(np.median(y[a:b])) for a, b in pieces)
     part = y[first:end]
     gain = (np.abs(part - before) - np.abs(part - after)) / (_MEAN * noise)
-    # What it costs to begin the new level at each of the values, up to a constant.
+    # Cost of beginning the new level at each of the values, up to a constant.
     cost = np.concatenate([[0.0], np.cumsum(gain)])[:-1]
     likely = np.flatnonzero(cost <= cost[middle - first] + _ALIKE)
     likely = likely[(likely > 0)]
@@ -238,7 +243,7 @@ def _step(
 
 
 def _trailing_outliers(y: NDArray[np.float64], level: float, far: float) -> int:
-    """How many values at the end lie so far off the level, all on one side."""
+    """Number of values at the end that lie further than `far` off the level, all on one side."""
     off = y[::-1] - level
     for sign in (1, -1):
         beyond = sign * off > far

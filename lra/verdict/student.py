@@ -1,4 +1,4 @@
-"""Student's distribution: how far an interval reaches, and how often it shows what there is."""
+"""Student's distribution: widths of intervals, and the power to detect differences."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import math
 from collections.abc import Callable
 
 _CERTAIN = 20.0
-"""Standard errors past which a difference is found for sure; scipy has no figures far beyond."""
+"""Standard errors beyond which a difference is surely found; scipy has no figures far beyond."""
 _HALVINGS = 40
-"""Of an interval that is searched: to a millionth of a millionth of it."""
+"""Number of halvings of a searched interval: to a millionth of a millionth of it."""
 
 
 def quantile(sure: float, freedom: float) -> float:
-    """Return the distance that holds the true value with probability `sure`, on both sides.
-
-    In standard errors.
-    """
+    """Return the distance, in standard errors, that holds the true value with probability `sure`,
+    on both sides."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + sure) / 2))
 
 
 def power(sure: float, freedom: int, distance: float) -> float:
-    """Return how often the lower bound lies above 0, of a value that is `distance` above it.
+    """Return the probability that the lower bound of a value `distance` above 0 lies above 0.
 
     The bound is below the true value with probability `sure`; `distance` is in standard errors.
     """
@@ -32,7 +30,7 @@ def power(sure: float, freedom: int, distance: float) -> float:
 
 
 def detection_power(sure: float, difference: float, spread: float, pairs: int) -> float:
-    """Return how often so many pairs show a difference: how often the lower bound of their mean
+    """Return the probability that `pairs` show a difference: that the lower bound of their mean
     lies above 0.
 
     The bound is below the true mean with probability `sure`; `spread` is the standard deviation of
@@ -44,7 +42,7 @@ def detection_power(sure: float, difference: float, spread: float, pairs: int) -
 
 
 def bisect(low: float, high: float, is_enough: Callable[[float], bool]) -> float:
-    """Return the least value between two that is enough, where all above it are, by bisection;
+    """Return, by bisection, the least value between two that is enough, where all above it are;
     `high` where none is."""
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -53,8 +51,8 @@ def bisect(low: float, high: float, is_enough: Callable[[float], bool]) -> float
 
 
 def deviation_factor(sure: float, freedom: float) -> float:
-    """Return what an estimated standard deviation is multiplied by to be, with probability `sure`,
-    no smaller than the true one."""
+    """Return the factor by which an estimated standard deviation is, with probability `sure`, no
+    smaller than the true one."""
     from scipy.special import chdtri
 
     return math.sqrt(freedom / float(chdtri(freedom, sure)))
@@ -71,7 +69,7 @@ def half_width(sure: float, spread: float, number: int) -> float:
 
 
 def two_sided_p(distance: float, freedom: float) -> float:
-    """Return how often a value whose mean is 0 is as far from it, in standard errors."""
+    """Return the probability that a value with mean 0 is as far from it, in standard errors."""
     from scipy.special import stdtr
 
     return 2 * float(stdtr(freedom, -abs(distance)))

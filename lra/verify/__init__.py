@@ -1,1 +1,1 @@
-"""The conformance kit: what a mechanism claims, proved or refuted, law by law."""
+"""The conformance kit: claims of a mechanism, proved or refuted, law by law."""

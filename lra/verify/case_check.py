@@ -1,4 +1,4 @@
-"""Whether a law takes a case that somebody wrote; where not, its answer would mean nothing."""
+"""Check that a law takes a case that somebody wrote: otherwise its answer would mean nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lra.verify.law import Broken, Law, Untried
 from lra.verify.subject import Subject
 
 ASKED = ("causal", "mask", "position", "training")
-"""What must be as in one of the law's own cases."""
+"""Fields of a case that must be as in one of the law's own cases."""
 
 
 def why_unfit(law: Law, subject: Subject) -> str:
@@ -41,8 +41,8 @@ def why_unfit(law: Law, subject: Subject) -> str:
 
 
 def _closest_case(law: Law, case: Case, own: list[Case]) -> Case:
-    """Return what was asked for, changed to what a law takes; the case of its own that is most like
-    it where the sizes do not do either."""
+    """Return the case asked for, changed to one that the law takes; its most similar own case where
+    the sizes do not fit either."""
     ways = [{name: getattr(one, name) for name in ASKED} for one in own]
     alike = [sum(getattr(case, name) == value for name, value in way.items()) for way in ways]
     paired = [(one.m is None) == (case.m is None) for one in own]
@@ -54,7 +54,7 @@ def _closest_case(law: Law, case: Case, own: list[Case]) -> Case:
 
 
 def _common_fields(own: list[Case]) -> str:
-    """Return what all cases of a law have; sizes, seed and trial are free."""
+    """Return the values that all cases of a law have, in words; sizes, seed and trial are free."""
     words = [_describe(name, {getattr(one, name) for one in own}) for name in ASKED]
     sequences = sorted({"n alone" if one.m is None else "n and m" for one in own})
     return ", ".join([*words, " or ".join(sequences)])

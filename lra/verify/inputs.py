@@ -1,6 +1,6 @@
-"""The numbers of a case: what its inputs hold, and where its padding stands.
+"""The numbers of a case: its inputs, and the places of its padding.
 
-B batch   N positions, M of what is masked   D model width
+B batch N positions, M masked positions D model width
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from lra.core.findings import Case
 
 
 def normal_inputs(case: Case, length: int, width: int, stream: int) -> Tensor:
-    """Return normal numbers of a case's seed, (B, N, D) float64; each stream has its own."""
+    """Return normal numbers by a case's seed, (B, N, D) float64; each stream has its own."""
     generator = torch.Generator().manual_seed(2 * case.seed + stream)
     return torch.randn(case.batch, length, width, generator=generator, dtype=torch.float64)
 
 
 def real_positions(case: Case) -> Tensor | None:
-    """Return which positions are no padding, (B, M), on the CPU; None where none is."""
+    """Return the positions without padding, (B, M), on the CPU; None where there is no padding."""
     length = case.n if case.m is None else case.m
     if case.mask == "none":
         return None

@@ -1,4 +1,5 @@
-"""Runs a function in a forked child with a time limit, and tells how it ended if it did not answer.
+"""Runs a function in a forked child with a time limit, and returns how the child ended if it gave
+no answer.
 
 The parent must not have computed with threads, nor touched a GPU: neither survives a fork.
 """
@@ -19,14 +20,14 @@ from lra.core.findings import Finding
 
 @dataclass(frozen=True)
 class Ending:
-    """How a child ended that gave no answer."""
+    """End of a child that gave no answer."""
 
     ending: Literal["timeout", "crash"]
     words: str
 
 
 def run_isolated(function: Callable[[], Finding], timeout: float) -> Finding | Ending:
-    """Return what `function` returns in a child process, or how the child ended."""
+    """Return the result of `function` in a child process, or how the child ended."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     with ours:

@@ -1,6 +1,6 @@
-"""Runs laws on a mechanism: each in a process of its own, so that nothing it does stops the rest.
+"""Runs laws on a mechanism, each in a process of its own, so that no failure stops the rest.
 
-A law that fails is tried again on smaller inputs, so that what is printed is small.
+A law that fails is tried again on smaller inputs, so that the printed case is small.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from lra.verify.laws import LAWS
 from lra.verify.subject import Subject
 
 TIMEOUT = 120.0
-"""Seconds that one law may take in the short form; ten times as much in the full one."""
+"""Time limit of one law in seconds, in the short form; ten times as much in the full one."""
 
 MOST_TIMEOUTS = 2
-"""After so many claimed laws without an answer the rest is left out. Of those not claimed, one."""
+"""Number of claimed laws without an answer after which the rest is left out; one unclaimed law is
+enough to leave out the unclaimed."""
 
 SHRINK_BELOW = 40
 """Longest input that shrinking tries."""
 
 
 def select(names: Iterable[str] = (), *, full: bool = False) -> tuple[Law, ...]:
-    """Return the laws of these names, or all of the form asked for."""
+    """Return the laws of these names, or all of the form."""
     wanted = set(names)
     return tuple(
         law for law in LAWS if (law.name in wanted if wanted else full or not law.only_full)
@@ -50,8 +51,8 @@ def verify(
 ) -> Iterator[Finding]:
     """Yield one finding per law; none of them can end, hang or disturb this process.
 
-    What gives no output at all, or lets laws time out, is not asked for more; then something that
-    is claimed has failed. Raises `UsageError` where the one case to try is none that a law takes.
+    A mechanism without any output, or with laws that time out, is tried no further; then a claim
+    has failed. Raises `UsageError` where a law does not take the one case to try.
     """
     patience = timeout * (10 if subject.full else 1)
     hopeless, timeouts, tried_unclaimed = "", 0, True
@@ -69,7 +70,8 @@ def verify(
                 raise UsageError(fits.detail)
         found = run_isolated(partial(_single_threaded, law, subject, _first_failure), patience)
         if isinstance(found, Finding) and _may_shrink(law, subject, found):
-            # In a process of its own: what was found first is not lost by the search for less.
+            # In a process of its own: the failure is not lost where the search for a smaller one
+            # dies.
             smaller = run_isolated(
                 partial(_single_threaded, law, subject, partial(_shrink, found)), patience
             )
@@ -97,7 +99,7 @@ def verify(
 def _single_threaded(
     law: Law, subject: Subject, attempt: Callable[[Law, Subject], Finding]
 ) -> Finding:
-    """Work in a forked child, where threads of the parent are gone: with one of its own."""
+    """Work in a forked child, where the parent's threads are gone: with a single thread."""
     torch.set_num_threads(1)
     return attempt(law, subject)
 
@@ -109,7 +111,7 @@ def _binds(law: Law, subject: Subject) -> Finding:
 def try_law(law: Law, subject: Subject) -> Finding:
     """Try one law in this process.
 
-    Where the card does not claim it, the mechanism is asked under a card that does. Raises
+    Where the card does not claim it, the mechanism is tried under a card that does. Raises
     `UsageError` as `verify` does.
     """
     if subject.only is not None and (why := why_unfit(law, subject)):
@@ -163,7 +165,7 @@ def _try_case(law: Law, subject: Subject, cases: Iterable[Case] | None = None) -
 
 
 _WRAPPED = re.compile(r"\binner\.(bidirectional|causal)\.")
-"""What an adapter puts before the names of somebody's own parameters."""
+"""Prefix that an adapter puts before the names of somebody's own parameters."""
 
 
 def _failure(
@@ -192,7 +194,7 @@ def _may_shrink(law: Law, subject: Subject, found: Finding) -> bool:
 
 def _shrink(found: Finding, law: Law, subject: Subject) -> Finding:
     """Return the failure at the smallest input that shows it: in evaluation, one example, one head,
-    fewer positions. An empty input is another question."""
+    fewer positions. An empty input is a question of its own."""
     assert found.case is not None
     case, smallest = found.case, found
     for change in ({"training": False}, {"batch": 1}, {"heads": 1}):
@@ -218,12 +220,12 @@ def _shrink(found: Finding, law: Law, subject: Subject) -> Finding:
 
 
 def _is_same_failure(again: Finding, found: Finding) -> bool:
-    """Whether two failures say the same but for their numbers."""
+    """Whether two failures have the same words but for their numbers."""
     alike = (again.verdict, again.ending) == (found.verdict, found.ending)
     return alike and _without_numbers(again.detail) == _without_numbers(found.detail)
 
 
 def _without_numbers(detail: str) -> str:
-    """Leave numbers out, and how many stand in a row."""
+    """Leave numbers out, and their count in a row."""
     words = re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?|\b(inf|nan)\b", "#", detail)
     return re.sub(r"#(, (#|\.\.\.))+", "#", words)

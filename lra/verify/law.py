@@ -1,4 +1,4 @@
-"""What a law is: whom it binds, what it is tried on, and how it shows that it is broken.
+"""Laws: the mechanisms that they bind, their cases, and their exceptions.
 
 B batch   N queries   M keys   D model width   H heads
 """
@@ -17,7 +17,7 @@ from lra.verify.subject import Subject
 
 
 class Broken(Exception):  # noqa: N818  a verdict, not a fault
-    """A mechanism breaks a law; the message says what differed, and by how much."""
+    """A mechanism breaks a law; the message has the difference and its size."""
 
 
 class Untried(Exception):  # noqa: N818
@@ -25,11 +25,11 @@ class Untried(Exception):  # noqa: N818
 
 
 class Reported(Exception):  # noqa: N818
-    """What a check found that is for the reader to judge."""
+    """A finding of a check that is for the reader to judge."""
 
 
 def is_not_empty(case: Case) -> bool:
-    """Take what has examples, queries and keys."""
+    """Return whether a case has examples, queries and keys."""
     return 0 not in (case.batch, case.n, case.m)
 
 
@@ -39,24 +39,26 @@ class Law:
 
     name: str
     says: str
-    """The law in a few words, true where it holds."""
+    """Law in a few words, true where it holds."""
     claimed: Callable[[AttentionCard], bool]
-    """Whether a card binds its mechanism to it."""
+    """Whether a card claims the law."""
     cases: Callable[[Subject], Iterable[Case]]
-    """What to try, smallest first."""
+    """Cases to try, smallest first."""
     check: Callable[[Subject, Case], None]
-    """Returns where the law holds; raises `Broken` where it does not."""
+    """Check of one case; raises `Broken` where the law does not hold."""
     takes: Callable[[Case], bool] = is_not_empty
-    """Whether the sizes of a case make sense; all else must be as in one of its own cases."""
+    """Whether the sizes of a case make sense; all other fields must be as in one of the law's own
+    cases."""
     claim: dict[str, object] | None = None
-    """Capabilities to pretend where the card lacks them, to find what holds unclaimed; None where
+    """Capabilities to add to a card that lacks them, to find laws that hold unclaimed; None where
     that would mean nothing."""
     oracle: bool = False
-    """Whether it compares with the dense oracle, which other people's mechanisms do not have."""
+    """Whether it compares with the dense oracle, which other people's mechanisms lack."""
     only_full: bool = False
-    """Left out of the short form."""
+    """Whether it is left out of the short form."""
     measured: bool = False
-    """Whether smaller inputs would say less: nothing is shrunk, and nothing unclaimed is tried."""
+    """Whether smaller inputs would say less: failures are not shrunk, and unclaimed laws not
+    tried."""
 
 
 def binds_all(card: AttentionCard) -> bool:
@@ -65,9 +67,8 @@ def binds_all(card: AttentionCard) -> bool:
 
 
 def relative_difference(found: Tensor, wanted: Tensor) -> float:
-    """Return the largest difference, relative to the largest wanted size or 1; NaN counts as inf,
-    and agrees with nothing.
-    """
+    """Return the largest difference, relative to the largest wanted size or 1; infinite where
+    either has a NaN."""
     if found.shape != wanted.shape:
         raise Broken(f"shape {tuple(found.shape)} where {tuple(wanted.shape)} belongs")
     if not found.numel():
@@ -96,14 +97,14 @@ def ordinal(number: int) -> str:
 
 
 def require_finite(tensors: Iterable[tuple[str, Tensor]]) -> None:
-    """Raise `Broken` for the first of these named tensors that is not finite throughout."""
+    """Raise `Broken` for the first of these named tensors with a value that is not finite."""
     for name, tensor in tensors:
         if not bool(tensor.isfinite().all()):
             raise Broken(f"{name} is not finite")
 
 
 def projected_gradients(out: Tensor, leaves: Iterable[Tensor]) -> list[Tensor]:
-    """Return the gradients of a random projection of `out`, zero where a leaf is not reached."""
+    """Return the gradients of a random projection of `out`; zero where a leaf is not reached."""
     generator = torch.Generator().manual_seed(1)
     upstream = torch.randn(out.shape, dtype=torch.float64, generator=generator)
     asked = list(leaves)

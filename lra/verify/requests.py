@@ -1,6 +1,5 @@
-"""What a mechanism may be asked for: directions, masks and positions that its card claims, and the
-cases that they make together.
-"""
+"""Requests to a mechanism: directions, masks and positions of its card, and the cases made of
+them."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from lra.core.findings import Case, MaskKind
 from lra.verify.subject import Subject
 
 SHORT = 40
-"""Up to this length all combinations of requests are tried; beyond, one after the other."""
+"""Longest length at which all combinations of requests are tried; beyond, one after another."""
 
 
 def directions(subject: Subject) -> list[bool]:
@@ -22,17 +21,18 @@ def directions(subject: Subject) -> list[bool]:
 
 
 def cross_directions(subject: Subject) -> list[bool]:
-    """Return the values of `causal` that attention to another sequence may have."""
+    """Return the values of `causal` for attention to another sequence."""
     return [c for c in directions(subject) if not c or subject.mechanism.crosses_causally]
 
 
 def masks(subject: Subject, *kinds: MaskKind) -> list[MaskKind]:
-    """Return `none`, and these kinds where the card claims to honour padding."""
+    """Return `none`, and these kinds of masks where the card claims to honour padding."""
     return ["none", *(kinds if subject.card.capabilities.padding != "none" else ())]
 
 
 def position_schemes(subject: Subject) -> list[str]:
-    """Return `none`, and one scheme of each kind that acts inside and the card claims."""
+    """Return `none`, and one scheme of each kind that acts inside a mechanism and that the card
+    claims."""
     can = subject.card.capabilities
     return ["none", *["alibi"] * can.bias, *["rope"] * can.rotary]
 
@@ -47,11 +47,10 @@ def requests(
     training: bool = False,
     **fixed: Any,
 ) -> Iterator[Case]:
-    """Yield cases by length: all combinations at short ones, beyond one each, in turn.
+    """Yield cases by length: all combinations at short ones, one each in turn beyond.
 
-    At short lengths all configurations take part, and share the combinations out among them,
-    otherwise at each length; the full form gives all to each. With `training` every other case is
-    one of training, in turn.
+    At each short length all configurations take part, and share the combinations among them; the
+    full form gives all to each. With `training` every other case is in training.
     """
     ways = directions(subject) if causal is None else list(causal)
     places = position_schemes(subject) if positions is None else list(positions)

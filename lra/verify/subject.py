@@ -1,4 +1,4 @@
-"""A mechanism under test: built small, given numbers, asked for what its card allows.
+"""A mechanism under test: built small, with inputs for the requests that its card allows.
 
 B batch   N queries   M keys   D model width   H heads   K width of a query or key head
 """
@@ -33,49 +33,50 @@ from lra.core.findings import Case
 from lra.verify.inputs import normal_inputs, real_positions
 
 WIDTH, HEAD_WIDTH = 12, 8
-"""Of the model and of one head: unequal, so that nothing can stand in for the other."""
+"""Widths of the model and of one head: unequal, so that neither can stand in for the other."""
 
 ROOM = 1e-4
-"""What somebody's own code may differ by, relative to the largest output, in place of a stricter
-tolerance: it may compute in float32, whatever it is given."""
+"""Tolerance for somebody's own code, relative to the largest output, where a law's is stricter: it
+may compute in float32, whatever it is given."""
 
 MUTED = 0.1
-"""Below this in size, a parameter that starts as one number throughout is drawn anew."""
+"""Size below which a parameter that starts as one number throughout is drawn anew."""
 
 LONGEST = {False: 300, True: 2200}
-"""Longest input of the short form and of the full one, borders of a mechanism's blocks apart."""
+"""Longest input by form, short and full, apart from the borders of a mechanism's blocks."""
 
 PROBES = (1, 2, 3, 7, 16, 31, 37, 64, 65, 129)
-"""Lengths tried of every mechanism, beside those around its own borders."""
+"""Lengths tried with every mechanism, besides those around its own borders."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A mechanism with a configuration, and how hard to look."""
+    """A mechanism with a configuration, and the thoroughness of its trial."""
 
     mechanism: type[Layer]
     config: MechanismConfig
     full: bool = False
-    """The full form: longer inputs, and laws that take minutes."""
+    """Whether to try the full form: longer inputs, and laws that take minutes."""
     device: str = "cpu"
     only: Case | None = None
-    """The one case to try of a law; None tries all of its own."""
+    """The only case to try of a law; None tries all of its own."""
     called_plainly: bool = False
-    """Whether somebody's own code has no word for causal: it is called without, and may be it."""
+    """Whether somebody's own code has no parameter for causal: it is called without, and may be
+    causal."""
 
     @property
     def card(self) -> AttentionCard:
-        """What it claims."""
+        """Card of the mechanism."""
         return self.mechanism.card
 
     @property
     def is_attention(self) -> bool:
-        """Whether it has queries, keys and values that can be handed to it."""
+        """Whether it takes queries, keys and values of its own."""
         return issubclass(self.mechanism, Attention)
 
     @property
     def has_oracle(self) -> bool:
-        """Whether it comes with its own dense form."""
+        """Whether it has its own dense form."""
         if issubclass(self.mechanism, Attention):
             return self.mechanism.oracle is not Attention.oracle
         return self.mechanism.reference is not Layer.reference
@@ -87,7 +88,7 @@ class Subject:
 
     @property
     def home(self) -> str:
-        """Where somebody's own code is defined: a module's name, or the path of a file."""
+        """Module or path of the file that defines somebody's own code."""
         name = self.mechanism.__module__
         file = str(getattr(sys.modules.get(name), "__file__", ""))
         return file if name.startswith(catalogue.FILES) else name
@@ -98,7 +99,7 @@ class Subject:
 
     @cached_property
     def precise(self) -> torch.dtype:
-        """float64, or float32 where somebody's own code takes nothing else."""
+        """Most precise dtype: float64, or float32 where somebody's own code takes nothing else."""
         if self.is_ours:
             return torch.float64
         case = Case(n=7, causal=not self.card.capabilities.bidirectional)
@@ -110,7 +111,7 @@ class Subject:
             if "dtype" in str(error) or "scalar type" in str(error):
                 return torch.float32
         except Exception:
-            # For the laws to find, each with the case that shows it.
+            # Laws will find the error, with the case that shows it.
             return torch.float64
         return torch.float64
 
@@ -121,8 +122,8 @@ class Subject:
 
     @cached_property
     def untrained(self) -> str:
-        """Why it is not tried in training: ours always is; somebody else's where it draws nothing.
-        Empty where it is."""
+        """Why it is not tried in training; empty where it is. Ours always is, somebody else's where
+        it draws nothing."""
         if self.is_ours:
             return ""
         case = Case(n=7, causal=not self.card.capabilities.bidirectional, training=True)
@@ -135,7 +136,7 @@ class Subject:
         except LraError as error:
             return f"not tried in training: {error}"
         except Exception as error:
-            # For the laws to find, in evaluation.
+            # Laws will find the error, in evaluation.
             return f"not tried in training: it ends there in {type(error).__name__}"
         alike = torch.equal(first.nan_to_num(), second.nan_to_num())
         if alike and torch.equal(before, torch.get_rng_state()):
@@ -145,13 +146,13 @@ class Subject:
         return f"not tried in training: it draws there{advice}"
 
     def width(self, case: Case) -> int:
-        """Return the model's width; somebody's own module gets the usual one, of all heads."""
+        """Return the model's width; somebody's own module gets the usual one, that of all heads."""
         square = self.mechanism.square or not self.is_ours
         return HEAD_WIDTH * case.heads if square else WIDTH
 
     @property
     def configs(self) -> tuple[MechanismConfig, ...]:
-        """The configuration asked for, then the mechanism's own trials."""
+        """Configuration asked for, then the mechanism's own trials."""
         return (self.config, *self.mechanism.trials)
 
     def build(
@@ -165,13 +166,13 @@ class Subject:
         steady: bool = True,
         **sizes: Any,
     ) -> Layer:
-        """Return a small layer for a case, with biases that are not zero, and of somebody's own
-        no parameter that is as good as zero.
+        """Return a small layer for a case, with biases that are not zero; somebody's own also
+        without parameters that are nearly zero.
 
-        Parameters are drawn from torch's default generator, seeded by `drawing` or as the layer.
-        In training it has no dropout, and no noise unless a configuration given asks for it.
-        Unless told not to, somebody's own module draws the same at each call, so that what it draws
-        afresh is found where it is looked for and nowhere else.
+        Parameters are drawn from torch's default generator, seeded by `drawing` or as the layer. In
+        training it has no dropout, and no noise unless `config` asks for it. With `steady`
+        somebody's own module draws the same at each call, so that fresh draws are found only by the
+        laws on them.
         """
         asked = {
             "width": self.width(case),
@@ -216,12 +217,12 @@ class Subject:
         return numbers.to(self.device, dtype).requires_grad_()
 
     def mask(self, case: Case) -> Tensor | None:
-        """Return which keys are real, (B, M) or, without a source, (B, N); None where all are."""
+        """Return the mask of real keys, (B, M) or, without a source, (B, N); None where all are."""
         mask = real_positions(case)
         return None if mask is None else mask.to(self.device)
 
     def context(self, case: Case, layer: Layer) -> Context:
-        """Return what a case asks of a layer: masked inputs, or a masked source."""
+        """Return the context of a case: masked inputs, or a masked source."""
         mask = self.mask(case)
         return Context(
             causal=case.causal and not self.called_plainly,
@@ -231,8 +232,8 @@ class Subject:
         )
 
     def heads(self, case: Case, layer: Layer, context: Context, scale: float = 1.0) -> Heads:
-        """Return queries, keys and values as leaves of their own, projected from a case's input
-        times `scale`."""
+        """Return queries, keys and values as separate leaves, projected from a case's input times
+        `scale`."""
         dtype = next(layer.parameters()).dtype
         x_BND, source_BMD = self.inputs(case, dtype=dtype, scale=scale)
         x_BND = zero_padding(x_BND, context.query_mask_BN)
@@ -272,15 +273,15 @@ class Subject:
 
 
 def quiet(config: MechanismConfig) -> MechanismConfig:
-    """Return a configuration without `noise`, as mechanisms that draw in training call it."""
+    """Return a configuration without `noise`, the setting of mechanisms that draw in training."""
     return msgspec.structs.replace(config, noise=False) if hasattr(config, "noise") else config
 
 
 def seed_torch(seed: int) -> None:
-    """Seed what torch draws from by default, on the CPU and on GPUs.
+    """Seed torch's default generators, on the CPU and on GPUs.
 
-    `torch.manual_seed` also leaves a traceback with each kind of device that is not there, for when
-    it comes: a millisecond a call, of thousands, and memory that is never given back.
+    `torch.manual_seed` also keeps a traceback for each kind of device that is not there yet: a
+    millisecond for each of thousands of calls, and memory that is never freed.
     """
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_available():
@@ -288,8 +289,8 @@ def seed_torch(seed: int) -> None:
 
 
 def _is_muting(parameter: Tensor) -> bool:
-    """Whether it starts as one small number throughout, as the last projection of a block that is
-    to start as the identity does: what it scales would be hidden from every law."""
+    """Whether it starts as one small number throughout, like the last projection of a block that
+    starts as the identity: the parts that it scales would be hidden from every law."""
     values = parameter.detach()
     if not values.numel() or not values.is_floating_point():
         return False

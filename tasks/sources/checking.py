@@ -101,8 +101,8 @@ def check_source(
 ) -> dict[SplitName, Tally]:
     """Read all of a source, tell every defect, and return the counts of the rows without one.
 
-    What is wrong with a whole file is one defect, after which the next file is read. Raises
-    `DataError` where no data was reached.
+    A fault of a whole file is one defect, after which the next file is read. Raises `DataError`
+    where no data was reached.
     """
     found, repeats = {name: Tally() for name in SPLITS}, Repeats()
     sound = True

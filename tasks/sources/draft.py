@@ -158,7 +158,7 @@ class Draft:
 
 
 def _seal(content: bytes) -> bytes:
-    """What stands before a journal: a part too many in it would be a set with rows too few."""
+    """Checksum of a journal: one that counts a part too many would make a set with rows too few."""
     return b"%08x\n" % zlib.crc32(content)
 
 

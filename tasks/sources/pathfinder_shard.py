@@ -38,7 +38,7 @@ def shard_examples(
 ) -> Iterator[Example]:
     """Yield the images that `metadata/<number>.npy` of a level names, in its order.
 
-    What is wrong with a line, an image or the file as a whole goes to `on_defect`.
+    Faults of a line, an image or the whole file go to `on_defect`.
     """
     where, folder = tree.called(level, "metadata", f"{number}.npy"), f"imgs/{number}"
     there = tree.names(level, folder)

@@ -99,7 +99,7 @@ def test_off_a_cpu_no_kept_table_makes_room(build, monkeypatch) -> None:
     kept = [one is other for one, other in zip(first, again, strict=True)]
     assert kept == [True] * 3 + [False] * 3
     assert [table.shape for table in again] == [(1, 2, count, 6) for count in range(6, 12)]
-    # Of ranks those for 8 blocks and for 16, whoever asked.
+    # Ranks are kept for 8 blocks and for 16, with a mask and without.
     mask = torch.empty(4, 20, dtype=torch.bool, device=device)
     assert layer._graphs(mask, 20, device)[0].shape == (4, 2, 10, 6)
     assert [room for room, _ in layer._ranks] == [8, 16]

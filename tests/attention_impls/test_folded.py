@@ -56,7 +56,7 @@ def test_it_equals_the_oracle(case, mask: str, build, directions, check_referenc
     alibi = load(find("position", "alibi"))(layer.dims)
     positions = [None, *[alibi] * layer.card.capabilities.bias]
     x = torch.randn(2, N, 12, dtype=torch.float64, requires_grad=True)
-    # Of keys alone: then queries without a key are nobody else's to drop.
+    # With keys alone padded, only the mechanism itself can drop queries without a key.
     of_rows, of_keys = {"query_mask_BN": masks()[mask]}, {"key_mask_BM": masks()[mask]}
     for causal, position in product(directions(layer), positions):
         for padding in (of_rows, of_keys):

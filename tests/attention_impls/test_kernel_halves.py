@@ -1,7 +1,7 @@
 """Kernel mechanisms in half precision: the way that a GPU takes, here on a CPU.
 
-Errors are relative Frobenius norms against the oracle in float64. What is allowed is about twice
-what is found.
+Errors are relative Frobenius norms against the oracle in float64. The bounds are about twice the
+errors found.
 """
 
 from __future__ import annotations

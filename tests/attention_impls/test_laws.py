@@ -86,7 +86,7 @@ class Once(Subject):
 def asked(name: str, law: Law, **where: Any) -> Subject:
     """A mechanism as it is tried here."""
     mechanism: Any = load(find("mechanism", name))
-    # What has a parameter per pair of blocks trains it in an input of several.
+    # A parameter per pair of blocks is trained by an input of several blocks only.
     kind = Subject if law.name == "gradient_flow" else Quick
     return kind(mechanism, mechanism.Config(), **where)
 
@@ -108,7 +108,7 @@ def test_every_file_loads(name: str) -> None:
     assert issubclass(mechanism, Layer) and isinstance(mechanism.card, AttentionCard)
     assert isinstance(mechanism.Config(), MechanismConfig)
     for declared in (mechanism.card, mechanism.Config(), *mechanism.trials):
-        # What was written down is not checked until it is read: types, words and bounds.
+        # msgspec checks types, words and bounds when it reads, not when a struct is made.
         assert msgspec.convert(msgspec.to_builtins(declared), type(declared)) == declared
 
 

@@ -1,8 +1,8 @@
 """Stores and suites of any size, for what the suite itself costs as they grow.
 
 Cells become more in all three ways at once, each by about the cube root: more mechanisms, more
-seeds and replicates, more lengths. What a cell has found is that of a committed record of its kind,
-each figure moved by up to 3 % so that spreads and intervals are real ones.
+seeds and replicates, more lengths. The figures of a cell are a committed record's of its kind,
+each moved by up to 3 % so that spreads and intervals are real ones.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ ROWS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "linear": ("linear", {}, {}),
     "none": ("identity", {}, {}),
 }
-"""Theirs to ours: the name here, its settings, and those of theirs. What theirs calls a Performer
-with a ReLU kernel asks its library for the softmax kernel, as ours is here."""
+"""Theirs to ours: the name here, its settings, and those of theirs. Their Performer with a ReLU
+kernel asks its library for the softmax kernel, as ours is here."""
 LENGTHS = (2000, 4000)
 
 pytestmark = [

@@ -83,7 +83,7 @@ def pair_seconds(data: Dataset, task: str, mechanism: str, share: float) -> np.n
         row = []
         for run in runs if len(spent) % 2 else runs[::-1]:
             started = np.array([perf_counter(), process_time()])
-            run.step(int(step), run.standing.loss_sum)
+            run.step(int(step), run.state.loss_sum)
             row.append(np.array([perf_counter(), process_time()]) - started)
         spent.append(row if len(spent) % 2 else row[::-1])
     # The first two meet new shapes.
@@ -106,7 +106,7 @@ def test_steps(benchmark: Any, bucketed: bool) -> None:
     run = training("listops", data, "linear", bucketed=bucketed)
     steps = iter(range(10**6))
     benchmark.pedantic(
-        lambda: run.step(next(steps), run.standing.loss_sum), rounds=10, warmup_rounds=2
+        lambda: run.step(next(steps), run.state.loss_sum), rounds=10, warmup_rounds=2
     )
 
 

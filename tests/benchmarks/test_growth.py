@@ -106,8 +106,8 @@ def test_reporting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """From the store to the page, without the committed records, whose number does not grow."""
-    monkeypatch.setattr(report, "reference", list)
-    # What the first figure of a process sets up once is not counted.
+    monkeypatch.setattr("lra.store.reference.reference_records", list)
+    # Work done once, at the first figure of a process, is not counted.
     report.render_store(stores[SIZES[0]], tmp_path / "first")
     benchmark.pedantic(
         report.render_store,

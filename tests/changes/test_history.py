@@ -30,7 +30,7 @@ def day(night: int) -> str:
 
 
 def wobble(night: int) -> float:
-    """What a night is off by, about 1 %, the same every time."""
+    """Factor by which a night is off, about 1 %, the same every time."""
     return 1 + 0.01 * ((night * 7) % 5 - 2) / 2
 
 

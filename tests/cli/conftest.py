@@ -26,6 +26,39 @@ from .warm import Warm
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 TINY = ["--suite", str(HERE / "tiny_suite.toml"), "--scale", str(HERE / "tiny.toml")]
+SHORT = """
+title = "short"
+[[efficiency]]
+scale = "mini"
+lengths = [16]
+modes = ["forward"]
+heads = [1]
+head_widths = [4]
+seconds = 0.02
+"""
+"""A suite of one timing a mechanism."""
+SAME_AGAIN = """
+title = "a training, and errors: the same every time"
+[[quality]]
+scale = "tiny"
+tasks = ["listops"]
+[[error]]
+scale = "mini"
+lengths = [16, 32]
+heads = [1]
+head_widths = [4]
+input_scales = [0.5, 1.0]
+"""
+TIMED = """
+title = "timed"
+[[efficiency]]
+scale = "mini"
+lengths = [32, 64, 128]
+modes = ["forward"]
+heads = [2]
+head_widths = [8]
+seconds = 0.02
+"""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -17,19 +17,10 @@ from lra.engine.jobs import Job
 from lra.engine.process import pool
 from lra.store import Store, StoreWarning
 
+from .conftest import SHORT
 from .gate import FLAGS, PLACES, Taken, here
 
 USAGE = 2
-SUITE = """
-title = "short"
-[[efficiency]]
-scale = "mini"
-lengths = [16]
-modes = ["forward"]
-heads = [1]
-head_widths = [4]
-seconds = 0.01
-"""
 SWEEP = ("sweep", "--impl", "linear", "--suite", "short.toml", "--store", "store")
 SHOW = ("show", "--impl", "linear", "--length", "8", "--store", "store", "--quiet")
 
@@ -37,7 +28,7 @@ SHOW = ("show", "--impl", "linear", "--length", "8", "--store", "store", "--quie
 @pytest.fixture
 def swept(lra, tmp_path: Path) -> list[Path]:
     """The records of three timings."""
-    (tmp_path / "short.toml").write_text(SUITE)
+    (tmp_path / "short.toml").write_text(SHORT)
     ran = lra(*SWEEP)
     assert ran.returncode == 0, ran.stderr
     files = sorted((tmp_path / "store").glob("*.json"))
@@ -56,8 +47,7 @@ def test_a_sweep_does_not_write_over_what_a_newer_version_wrote(lra, swept: list
         ran = lra(*SWEEP, *more)
         assert ran.returncode == USAGE
         (line,) = ran.stderr.splitlines()
-        assert line.startswith("lra: the store 'store': 2 cells have records of a newer version")
-        assert line.endswith("update this installation or choose another --store")
+        assert "'store': 2 cells" in line and "newer" in line and "--store" in line
     assert [file.read_bytes() for file in swept[:2]] == before
 
 
@@ -82,8 +72,7 @@ def test_a_picture_does_not_write_over_what_a_newer_version_wrote(lra, tmp_path:
     before = made_newer(file)
     ran = lra(*SHOW)
     assert ran.returncode == USAGE
-    assert "a cell has a record of a newer version" in ran.stderr
-    assert file.read_bytes() == before
+    assert "newer" in ran.stderr and file.read_bytes() == before
 
 
 @pytest.mark.parametrize("verb", [("verify",), ("show", "--length", "8")])
@@ -103,9 +92,8 @@ def test_a_record_that_is_gone_again_is_told_and_the_others_are_shown(
     monkeypatch.setattr(pool.Pool, "run", run)
     ran = lra(*verb, "--impl", "full,identity", "--store", "store", "--quiet")
     assert ran.returncode == FAILED_CELLS
-    assert "1 cell ended without a record that can be read" in ran.stderr
-    assert ran.stdout.startswith("identity: unsupported: not here")
-    assert "full" not in ran.stdout
+    assert "1 cell " in ran.stderr
+    assert ran.stdout.startswith("identity: unsupported: ") and "full" not in ran.stdout
 
 
 @pytest.mark.parametrize(
@@ -126,7 +114,7 @@ def test_the_gate_passes_nothing_that_left_no_record(
     monkeypatch.setattr(pool.Pool, "run", lambda self, jobs: iter(()))
     ran = lra(*verb, *FLAGS, *PLACES)
     assert ran.returncode == code, ran.stdout + ran.stderr
-    assert re.search(r"\d cells (left no|ended without a) record", ran.stdout + ran.stderr)
+    assert re.search(r"\d cells .* record", ran.stdout + ran.stderr)
     assert {file: file.read_bytes() for file in baselines.rglob("*.json")} == before
 
 
@@ -141,18 +129,17 @@ def test_the_gate_does_not_write_over_what_a_newer_version_wrote(
     ran = lra(*verb, *FLAGS, *PLACES)
     assert ran.returncode == USAGE
     (line,) = ran.stderr.splitlines()
-    assert line.startswith(f"lra: the store 'store': {len(files)} cells have records of a newer")
+    assert f"'store': {len(files)} cells" in line and "newer" in line
     assert [file.read_bytes() for file in files] == before
 
 
 @pytest.mark.filterwarnings("default::lra.store.StoreWarning")
 def test_what_can_be_read_is_reported_compared_and_loaded(lra, swept: list[Path]) -> None:
     made_newer(swept[0])
-    told = f"record {swept[0].name} is left out: a newer version wrote it"
-    ran = lra("report", "--store", "store")
-    assert ran.returncode == 0 and told in ran.stderr
-    ran = lra("compare", "store", "./store")
-    assert ran.returncode == 0 and told in ran.stderr
+    told = f"{swept[0].name} .*newer"
+    for words in (("report", "--store", "store"), ("compare", "store", "./store")):
+        ran = lra(*words)
+        assert ran.returncode == 0 and re.search(told, ran.stderr)
     with pytest.warns(StoreWarning, match=told):
         loaded = package.load(swept[0].parent)
     assert set(loaded["record"]) == {file.stem for file in swept[1:]}

@@ -37,7 +37,7 @@ def place(tmp_path: Path) -> Baselines:
 
 
 def test_a_baseline_has_what_a_check_looks_at(taken: Taken) -> None:
-    assert taken.told == f"baseline: baselines/{LAST}; commit it with the change it is for\n"
+    assert taken.told.startswith(f"baseline: baselines/{LAST}; ")
     found = Baselines(taken.folder / "baselines", LAST)
     cells = found.figures("identity")
     assert sorted(cells) == [
@@ -73,27 +73,26 @@ def test_it_is_shown_with_its_reason(lra: Run, taken: Taken, place: Baselines) -
 
 
 def test_what_has_no_baseline_says_how_to_take_one(lra: Run, taken: Taken, tmp_path: Path) -> None:
-    told = f"no baseline for machines of class {LAST}; take one with python -m lra baseline update"
-    ran = lra(*SHOW)
-    assert ran.returncode == INCONCLUSIVE and ran.stdout.startswith(told)
-    assert f"looked in '{tmp_path / 'baselines'}', which is no folder: " in ran.stdout
-    assert ran.stdout.count("\n") == 1
     (tmp_path / "empty").mkdir()
-    ran = lra(*SHOW[:-1], "empty")
-    assert ran.stdout.endswith(f"looked in '{tmp_path / 'empty'}'\n")
+    for place in ("baselines", "empty"):
+        ran = lra(*SHOW[:-1], place)
+        assert ran.returncode == INCONCLUSIVE and ran.stdout.count("\n") == 1
+        assert LAST in ran.stdout and "baseline update" in ran.stdout
+        assert f"'{tmp_path / place}'" in ran.stdout
+        assert ("no folder" in ran.stdout) == (place == "baselines")
     here(taken, tmp_path)
     ran = lra(*SHOW, "--impl", "sdpa,identity")
     assert ran.returncode == 0 and "no baseline of sdpa" in ran.stdout
     ran = lra(*SHOW, "--impl", "sdap")
-    assert ran.returncode == USAGE and "did you mean 'sdpa'?" in ran.stderr
+    assert ran.returncode == USAGE and "'sdpa'?" in ran.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "Missing option '--reason'"),
-        (("--reason", " "), "--reason is empty; say why the baseline changes"),
-        (("--reason", "x", "--impl", "identiti"), "did you mean 'identity'?"),
+        ((), "--reason"),
+        (("--reason", " "), "--reason is empty"),
+        (("--reason", "x", "--impl", "identiti"), "'identity'?"),
     ],
 )
 def test_an_update_without_a_reason_is_one_line(
@@ -118,7 +117,7 @@ def test_what_failed_or_broke_a_law_changes_nothing(
     before = {file.name: file.read_bytes() for file in place.path.iterdir()}
     ran = lra(*UPDATE, "--reason", "worse")
     assert ran.returncode == FAILED_CELLS and ran.stdout == ""
-    assert ran.stderr == "1 cell failed or broke a law (identity); the baseline is as it was\n"
+    assert ran.stderr.startswith("1 cell ") and "(identity)" in ran.stderr
     assert {file.name: file.read_bytes() for file in place.path.iterdir()} == before
 
 

@@ -59,7 +59,7 @@ def seeds(records: list[Record]) -> dict[int, Record]:
 
 
 def run_again(before: list[Record], after: list[Record]) -> list[str]:
-    """What took the longer time of a cell that was run, in the order of the plan."""
+    """Ids of the records with the seconds of a cell that was run, in the order of the plan."""
     assert [record.id for record in before] == [record.id for record in after]
     return [record.id for record in after if record.seconds > 1]
 

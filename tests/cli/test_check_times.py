@@ -37,8 +37,8 @@ def timed(name: str, seconds: float, replicate: int, **own: Any) -> Record:
 
 
 class Machines:
-    """What two builds take, turn by turn: `slower[n]` is how many times as much the second takes
-    when it is timed for the n-th time, a number or what the records are made with."""
+    """Times of two builds, turn by turn: `slower[n]` is how many times as long the second takes
+    when it is timed for the n-th time, a number or the fields of its records."""
 
     def __init__(self) -> None:
         self.slower: list[Any] = [1.0]
@@ -76,7 +76,7 @@ def machines(
     monkeypatch: pytest.MonkeyPatch,
     measured: Callable[[list[Record]], None],
 ) -> Machines:
-    """Of a machine with a baseline, and `linear` changed since main."""
+    """Two builds on a machine with a baseline, `linear` changed since main."""
     found = Machines()
     tree = tmp_path / "tree"
 
@@ -109,10 +109,6 @@ def again(name: str, turn: int) -> Record:
     return timed(name, 1.2, turn + 100)
 
 
-def of_another(name: str, turn: int) -> Record:
-    return timed("sdpa", 1.0, turn)
-
-
 def once(name: str, turn: int) -> Record:
     return ended(name, turn, "skipped") if turn else timed(name, 2.0, turn)
 
@@ -122,9 +118,9 @@ def ended(name: str, turn: int, status: str) -> Record:
 
 
 def sized(size: float) -> Callable[[str, int], Record]:
-    latency, memory = Metric(value=1.0, unit="s"), Metric(value=size, unit="B")
-    metrics = {"latency": latency, "peak_tensor_bytes": memory}
-    return lambda name, turn: timed(name, 1.0, turn, metrics=metrics)
+    memory = {"peak_tensor_bytes": Metric(value=size, unit="B")}
+    latency = timed("linear", 1.0, 0).metrics
+    return lambda name, turn: timed(name, 1.0, turn, metrics=latency | memory)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +131,7 @@ def sized(size: float) -> Callable[[str, int], Record]:
         ([1.2, 1.0], 0, 2, ["held"]),
         ([0.8], 0, 1, ["improvement"]),
         ([1.2, again], INCONCLUSIVE, 2, ["inconclusive"]),
-        ([of_another], INCONCLUSIVE, 1, ["inconclusive"]),
+        ([lambda _, t: timed("sdpa", 1.0, t)], INCONCLUSIVE, 1, ["inconclusive"]),
         ([once], INCONCLUSIVE, 1, ["inconclusive"]),
         ([lambda n, t: ended(n, t, "unsupported")], REGRESSION, 1, ["regression"]),
         ([lambda n, t: ended(n, t, "oom")], REGRESSION, 2, ["regression"]),
@@ -156,13 +152,10 @@ def test_a_slowdown_fails_only_where_a_second_comparison_finds_it(
     assert {(one["mechanism"], one["cell"]) for one in found} == {("linear", TRAIN)}
 
 
-def test_a_slowdown_is_told_with_both_ratios_and_what_could_have_been_seen(
-    lra: Run, machines: Machines
-) -> None:
+def test_a_slowdown_is_told_with_both_ratios(lra: Run, machines: Machines) -> None:
     machines.slower = [1.2, 1.2]
-    first, *rest = lra(*CHECK).stdout.splitlines()
+    first = lra(*CHECK).stdout.splitlines()[0]
     assert f"linear, {TRAIN}: time: 1.20" in first and ", again 1.20" in first
-    assert any(f"{PAIRS} pairs of processes a cell" in line for line in rest)
 
 
 def test_processes_that_fail_in_turns_are_no_pass(lra: Run, machines: Machines) -> None:
@@ -170,7 +163,7 @@ def test_processes_that_fail_in_turns_are_no_pass(lra: Run, machines: Machines) 
     machines.slower = [lambda n, turn: timed(n, 1.0, turn) if turn != 1 else ended(n, turn, "oom")]
     ran = lra(*CHECK)
     assert ran.returncode == INCONCLUSIVE
-    assert "1 of 12 OOM now, 1 of 12 OOM no more" in ran.stdout
+    assert ran.stdout.count("1 of 12 OOM") >= 2
 
 
 @pytest.mark.parametrize(
@@ -212,7 +205,7 @@ def test_noise_asks_for_more_pairs_and_says_how_many(lra: Run, machines: Machine
     ran = lra(*CHECK)
     (_, first), (names, more) = machines.asked
     assert (names, first) == (["linear"], PAIRS) and PAIRS + more <= MOST
-    assert f", {PAIRS + more} pairs of processes a cell" in ran.stdout
+    assert f", {PAIRS + more} pairs" in ran.stdout
     machines.asked.clear()
     lra(*CHECK, "--quick")
     assert machines.asked == [(["linear"], 5)]
@@ -222,7 +215,7 @@ NOT_TIMED = {
     "other timing code": (
         lambda m: m.change(after=SourceHashes(("u",), ("c",), m.after.mechanisms)),
         INCONCLUSIVE,
-        "the code that times was changed since main",
+        "since main",
     ),
     "no mechanism's sources": (
         lambda m: m.change(after=SourceHashes(("t",), ("d",), m.before.mechanisms)),
@@ -233,12 +226,12 @@ NOT_TIMED = {
     "new mechanism": (
         lambda m: m.change(before=SourceHashes(("t",), ("c",), dict.fromkeys(NAMES[1:], "old"))),
         0,
-        "Not in main, so not timed: linear.",
+        "not timed: linear",
     ),
     "other torch": (
         lambda m: m.torch.update(main="2.13.0+cpu"),
         INCONCLUSIVE,
-        "main has torch 2.13.0+cpu and the working tree torch 2.13.0",
+        "torch 2.13.0+cpu",
     ),
 }
 
@@ -256,9 +249,8 @@ def test_a_mechanism_that_is_gone_is_told(lra: Run, machines: Machines, tmp_path
     (tmp_path / "mine.py").write_text("class Mine: ...\n")
     figures = {"old_one": {}, "Mine": {}, "peer:other": {}, "linear": {}}
     place(tmp_path).write(figures, Reason("2026-11-20", "abc", (), "a test"))
-    told = "In the baseline but not a known mechanism: {}; delete"
-    assert told.format("Mine and old_one") in lra(*CHECK).stdout
-    assert told.format("old_one") in lra(*CHECK, "--impl", "linear,mine.py:Mine").stdout
+    assert ": Mine and old_one; delete" in lra(*CHECK).stdout
+    assert ": old_one; delete" in lra(*CHECK, "--impl", "linear,mine.py:Mine").stdout
 
 
 def test_without_a_revision_it_is_the_last_commit_or_none(
@@ -268,18 +260,18 @@ def test_without_a_revision_it_is_the_last_commit_or_none(
     monkeypatch.setattr(revision, "last_commit", lambda: "HEAD^")
     ran = lra(*bare)
     assert ran.returncode == 0 and machines.asked == [(["linear"], 12)]
-    assert "the working tree against HEAD^" in ran.stdout and "reach" not in ran.stdout
+    assert "HEAD^" in ran.stdout and "reach" not in ran.stdout
     monkeypatch.setattr(revision, "last_commit", lambda: None)
     ran = lra(*bare)
-    assert ran.returncode == INCONCLUSIVE and "name one with --since" in ran.stdout
+    assert ran.returncode == INCONCLUSIVE and "--since" in ran.stdout
 
 
 def test_a_quick_check_looks_at_few_and_times_fewer(lra: Run, machines: Machines) -> None:
     machines.after = SourceHashes(("t",), ("c",), dict.fromkeys(NAMES, "new"))
     ran = lra(*CHECK, "--quick")
     assert ran.returncode == 0 and machines.asked == [(["bigbird", "linear"], 5)]
-    assert "2 mechanisms not looked at" in ran.stdout and "not timed: s4d and sdpa" in ran.stdout
-    # Of a change it looks at what changed, and of mechanisms asked for at these.
+    assert "2 mechanisms not" in ran.stdout and "not timed: s4d and sdpa" in ran.stdout
+    # Only changed mechanisms are timed, and only those among the ones asked for.
     machines.after = SourceHashes(("t",), ("c",), {**machines.before.mechanisms, "full": "new"})
     for flags in ((), ("--impl", "performer,full")):
         machines.asked.clear()
@@ -311,7 +303,7 @@ def test_what_was_looked_at_is_told_when_it_is_interrupted(
 
     monkeypatch.setattr(interleave, "time_interleaved", interrupted)
     assert lra(*CHECK, "--out", "out").returncode == INTERRUPTED
-    assert "\n\nChanges since main reach linear.\n" in (tmp_path / "out/summary.md").read_text()
+    assert "reach linear" in (tmp_path / "out/summary.md").read_text()
 
 
 def test_deterministic_times_nothing(lra: Run, machines: Machines) -> None:

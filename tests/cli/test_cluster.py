@@ -21,7 +21,7 @@ USAGE = 2
 
 
 def answers(store: Path) -> dict[str, Any]:
-    """What the trainings of a store say that must not depend on where they ran."""
+    """Figures of a store's trainings that must not depend on where they ran."""
 
     def said(record: Record) -> Any:
         metrics = {n: m for n, m in record.metrics.items() if "second" not in n}
@@ -91,7 +91,7 @@ def test_without_the_extra_a_line_says_what_to_install(
     ran = lra("run", "--impl", "linear", *TINY, "--cluster", "local:1")
     assert ran.returncode == USAGE
     (line,) = ran.stderr.splitlines()
-    assert 'pip install -c constraints.txt ".[cluster]"' in line
+    assert '".[cluster]"' in line
 
 
 def test_a_dry_run_connects_to_nothing(lra, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_what_workers_of_either_kind_could_run_is_not_refused(
     pytest.importorskip("distributed", reason="needs the extra cluster")
 
     def reached(*_: object, **__: object) -> None:
-        raise LraError("the cluster is asked")
+        raise LraError("asked")
 
     monkeypatch.setattr(connect, "open_cluster", reached)
     (tmp_path / "one.toml").write_text(
@@ -135,4 +135,4 @@ def test_what_workers_of_either_kind_could_run_is_not_refused(
     )
     asked = ("--suite", "one.toml", "--set", "model.layers=1", "--cluster", "tcp://127.0.0.1:9")
     ran = lra("sweep", "--impl", "linear", *asked)
-    assert ran.stderr == "lra: the cluster is asked\n"
+    assert ran.stderr == "lra: asked\n"

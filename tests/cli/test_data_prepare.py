@@ -35,17 +35,16 @@ def test_a_release_is_prepared_once_and_a_broken_set_stops_no_other(lra, release
     broken.write_text(LISTOPS.replace("[MAX 3 4 ]\t4", "[MAX 3 4 ]\t3"))
     first = lra("data", "prepare", "--from", "lra_release", "--out", "sets")
     assert first.returncode == 2
-    told = [line for line in first.stderr.splitlines() if line.startswith("lra: ")]
-    assert len(told) == 1 and told[0].startswith("lra: listops: '")
-    assert "basic_val.tsv', row 32: Target is 3, the value of Source is 4" in told[0]
+    (told,) = [line for line in first.stderr.splitlines() if line.startswith("lra: ")]
+    assert told.startswith("lra: listops: ") and "basic_val.tsv', row 32: " in told
     place = tmp_path / "sets" / "retrieval"
     said, use = first.stdout.splitlines()
-    assert said.startswith("retrieval: prepared, 3 train, 3 validation, 3 test; longest 8 tokens; ")
-    assert use == f"use it with: --data retrieval={place}"
+    assert "prepared, 3 train, 3 validation, 3 test" in said and "8 tokens" in said
+    assert use.endswith(f" --data retrieval={place}")
     broken.write_text(LISTOPS)
     again = lra("data", "prepare", "--from", "lra_release", "--out", "sets")
     assert again.returncode == 0 and "listops: prepared, 81 train" in again.stdout
-    assert "retrieval: was prepared already, 3 train" in again.stdout
+    assert "retrieval: was prepared already" in again.stdout
 
 
 def test_one_task_by_default_in_the_cache_where_a_run_is_told_to_look(lra, release, cache):
@@ -81,6 +80,13 @@ def test_the_usual_set_of_the_hub(lra, tmp_path, monkeypatch):
     assert "text: hub, hash" in shown.stdout
 
 
+def refused(ran, says: str) -> None:
+    """It is bad usage, whose last line has these words."""
+    assert ran.returncode == 2 and ran.stdout == ""
+    last = ran.stderr.splitlines()[-1]
+    assert last.startswith("lra: ") and says in last
+
+
 def packed(folder: Path) -> None:
     (folder / "lra_release" / "lra_release.gz").write_bytes(b"")
     for name in ("listops-1000", "tsv_data"):
@@ -90,26 +96,23 @@ def packed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--from", "lra_release"], "lra_release.gz' is packed; unpack it: tar -xzf '"),
-        (["--from", "lra_release/lra_release.gz"], "is packed; unpack it: tar -xzf 'lra_release/"),
-        (["--from", "listops-1000"], "holds no set of a release (listops-1000, tsv_data, "),
-        (["--from", "tsv_data/new_aan_pairs.test.tsv"], "is no release; name its folder, or the"),
-        (["--from", "nowhere"], "no file or folder 'nowhere'; check the path"),
-        (["text", "--from", "nowhere"], "no file or folder 'nowhere'; check the path"),
-        (["listops", "--from", "hub"], "hub: listops has no usual set there; give hub:NAME, a"),
-        (["txet", "--from", "hub"], "did you mean 'text'?"),
-        ([], "prepare needs a task, or --from with a release; e.g. text"),
-        (["text", "--out", "there"], "--out is for --from: runs look for generated sets in the"),
-        (["text", "--from", "tsv_data", "--jobs", "2"], "--jobs is for generated sets; leave it"),
-        (["recall", "--from", "listops-1000"], "recall reads no real data yet"),
+        (["--from", "lra_release"], "tar -xzf '"),
+        (["--from", "lra_release/lra_release.gz"], "tar -xzf 'lra_release/"),
+        (["--from", "listops-1000"], "(listops-1000, tsv_data, "),
+        (["--from", "tsv_data/new_aan_pairs.test.tsv"], "no release"),
+        (["--from", "nowhere"], "'nowhere'"),
+        (["text", "--from", "nowhere"], "'nowhere'"),
+        (["listops", "--from", "hub"], "hub:NAME"),
+        (["txet", "--from", "hub"], "'text'?"),
+        ([], "--from"),
+        (["text", "--out", "there"], "--out"),
+        (["text", "--from", "tsv_data", "--jobs", "2"], "--jobs"),
+        (["recall", "--from", "listops-1000"], "recall"),
     ],
 )
 def test_what_cannot_be_prepared_is_one_line(lra, release, tmp_path, arguments, says):
     packed(tmp_path)
-    ran = lra("data", "prepare", *arguments)
-    assert ran.returncode == 2 and ran.stdout == ""
-    last = ran.stderr.splitlines()[-1]
-    assert last.startswith("lra: ") and says in last
+    refused(lra("data", "prepare", *arguments), says)
 
 
 def test_an_interruption_says_how_to_go_on(lra, release, monkeypatch):
@@ -118,8 +121,10 @@ def test_an_interruption_says_how_to_go_on(lra, release, monkeypatch):
 
     monkeypatch.setattr("tasks.sources.whole_sets.make_set", stop)
     ran = lra("data", "prepare", "--from", "lra_release", "--out", "sets")
-    assert ran.returncode == 130
-    assert ran.stderr.endswith("lra: interrupted; whole parts are kept, run again to go on\n")
+    assert ran.returncode == 130 and "again" in ran.stderr.splitlines()[-1]
+
+
+LISTS = ("prepare", "listops", "--from", "lra_release/listops-1000")
 
 
 def test_a_generated_set_lies_where_a_run_looks_for_it(lra, monkeypatch, tmp_path):
@@ -131,8 +136,7 @@ def test_a_generated_set_lies_where_a_run_looks_for_it(lra, monkeypatch, tmp_pat
     place = Path(ran.stdout.rstrip().partition("it lies in ")[2])
     assert ran.stdout.startswith("listops: generated, ") and (place / "facts.json").is_file()
     again = lra(*asked)
-    assert "listops: was generated already, " in again.stdout
-    assert "listops: makes the rows of scale " in again.stderr
+    assert "listops: was generated already" in again.stdout
 
     def generate(*_: object) -> None:
         raise AssertionError("made again")
@@ -147,28 +151,12 @@ def test_a_generated_set_lies_where_a_run_looks_for_it(lra, monkeypatch, tmp_pat
     [
         (["check", "text", "--from", "~nosuch/x"], "'~nosuch/x' begins with a home that is not"),
         (["check", "--from", "~nosuch/x"], "'~nosuch/x' begins with a home that is not"),
-        (["show", "--data", "text=~nosuch/x"], "'~nosuch/x' begins with a home that is not"),
-        (["prepare", "text", "--from", "~nosuch/x"], "'~nosuch/x' begins with a home that is not"),
-        (
-            ["prepare", "listops", "--from", "lra_release/listops-1000", "--out", "~nosuch/x"],
-            "'~nosuch/x' begins with a home that is not",
-        ),
-        (
-            ["prepare", "listops", "--from", "lra_release/listops-1000", "--out", "x" * 300],
-            "File name too long; mend that",
-        ),
+        (["show", "--data", "text=~nosuch/x"], "'~nosuch/x'"),
+        (["prepare", "text", "--from", "~nosuch/x"], "'~nosuch/x'"),
+        ([*LISTS, "--out", "~nosuch/x"], "'~nosuch/x'"),
+        ([*LISTS, "--out", "x" * 300], "File name too long"),
+        ([*LISTS, "--out", "closed/set"], "Permission denied"),
     ],
 )
-def test_a_path_that_cannot_be_is_one_line(lra, release, arguments, says):
-    ran = lra("data", *arguments)
-    assert ran.returncode == 2 and ran.stdout == ""
-    last = ran.stderr.splitlines()[-1]
-    assert last.startswith("lra: ") and says in last
-
-
-def test_a_folder_that_may_not_be_looked_into_is_one_line(lra, release, closed):
-    asked = ("data", "prepare", "listops", "--from", "lra_release/listops-1000", "--out")
-    ran = lra(*asked, "closed/set")
-    assert ran.returncode == 2 and ran.stdout == ""
-    last = ran.stderr.splitlines()[-1]
-    assert last.startswith("lra: cannot write the prepared set") and "Permission denied" in last
+def test_a_path_that_cannot_be_is_one_line(lra, release, closed, arguments, says):
+    refused(lra("data", *arguments), says)

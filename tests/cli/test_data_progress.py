@@ -1,4 +1,4 @@
-"""What a person without a terminal reads while a set is made: a line a part, or a hundred lines."""
+"""Progress of a set in the making, without a terminal: a line a part, or a hundred lines."""
 
 from __future__ import annotations
 

@@ -40,9 +40,9 @@ def test_a_training_on_two_devices_is_one_record_that_says_so(
     (trained,) = (record for record in records if isinstance(record.cell, QualityCell))
     assert trained.status == "ok" and trained.method["devices"] == 2
     page = (tmp_path / "reports/default/report.md").read_text(encoding="utf-8")
-    assert "Trained on several devices at once: identity on listops (2)." in page
+    assert "identity on listops (2)" in page
     again = lra(*asked)
-    assert "0 cells to run, 2 already in the store" in again.stderr
+    assert "0 cells to run, 2 " in again.stderr
     # The same cell, however many share it.
     alone = lra(*asked[:-2], "--dry-run", "--json")
     assert [cell["state"] for cell in json.loads(alone.stdout)] == ["done", "done"]
@@ -61,17 +61,12 @@ def test_more_processes_than_cores_are_refused(
     asked: list[str], lra, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(host, "cores_allowed", lambda: 4)
-    ran = lra(*asked, "--devices", "5", "--dry-run")
-    assert (ran.returncode, ran.stderr) == (
-        USAGE,
-        "lra: --devices 5: as many processes need 5 cores, and 4 may be used here; ask for 4\n",
-    )
-    (tmp_path / "trained.toml").write_text(f"{TRAINED}threads = 3\n")
-    ran = lra(*asked, "--devices", "2", "--dry-run")
-    assert ran.stderr == (
-        "lra: --devices 2: as many processes of 3 threads need 6 cores, and 4 may be used here; "
-        "ask for 1\n"
-    )
+    for more, number, needed, most in (("", 5, 5, 4), ("threads = 3\n", 2, 6, 1)):
+        (tmp_path / "trained.toml").write_text(TRAINED + more)
+        ran = lra(*asked, "--devices", str(number), "--dry-run")
+        (line,) = ran.stderr.splitlines()
+        assert ran.returncode == USAGE and f"--devices {number}: " in line
+        assert f"{needed} cores, and 4 " in line and line.endswith(f"ask for {most}")
 
 
 def test_more_gpus_than_there_are_are_refused(
@@ -83,7 +78,5 @@ def test_more_gpus_than_there_are_are_refused(
     asked[-1] = "cuda"
     assert lra(*asked, "--devices", "2", "--dry-run").returncode == 0
     ran = lra(*asked, "--devices", "3", "--dry-run")
-    assert (ran.returncode, ran.stderr) == (
-        USAGE,
-        "lra: --devices 3: GPUs visible here: 2; ask for no more, or see: python -m lra doctor\n",
-    )
+    (line,) = ran.stderr.splitlines()
+    assert ran.returncode == USAGE and "--devices 3: " in line and ": 2; " in line

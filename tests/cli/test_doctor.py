@@ -12,33 +12,21 @@ from lra.cli import doctor
 from lra.engine.machine import host
 
 
-def test_a_whole_installation(lra) -> None:
-    ran = lra("doctor")
-    assert ran.returncode == 0
-    assert "all well" in ran.stdout
-
-
-def test_without_a_gpu_it_says_what_will_be_empty(
-    lra, environment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_whole_installation_without_a_gpu(lra, monkeypatch: pytest.MonkeyPatch) -> None:
     # Hidden where there is one.
-    monkeypatch.setitem(environment, "CUDA_VISIBLE_DEVICES", "")
-    assert "gpu        none: GPU figures will be empty" in lra("doctor").stdout
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    ran = lra("doctor")
+    assert ran.returncode == 0 and "all well" in ran.stdout
+    (line,) = (line for line in ran.stdout.splitlines() if line.startswith("gpu "))
+    assert "none" in line
 
 
-@pytest.mark.parametrize("store", ["taken", "taken/below"])
-def test_a_store_that_is_a_file_or_lies_below_one(store: str, lra, tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["taken", "taken/below", "closed/store"])
+def test_a_store_that_cannot_be_is_a_problem(store: str, lra, tmp_path: Path, closed: Path) -> None:
     (tmp_path / "taken").write_text("")
     ran = lra("doctor", "--store", store)
-    assert ran.returncode == 2
-    assert f"problem: the store '{store}' is or lies below a file, 'taken'" in ran.stdout
-    assert "\n1 problem\n" in ran.stdout
-
-
-def test_a_store_below_a_closed_folder(lra, closed: Path) -> None:
-    ran = lra("doctor", "--store", "closed/store")
-    assert ran.returncode == 2
-    assert "problem: the store 'closed/store' cannot be written; mend its perm" in ran.stdout
+    assert ran.returncode == 2 and "\n1 problem\n" in ran.stdout
+    assert f"problem: the store '{store}' " in ran.stdout
 
 
 @pytest.fixture
@@ -56,7 +44,7 @@ def test_a_gpu_that_torch_cannot_use_is_to_be_mended(gpu: None, lra) -> None:
     (line,) = (line for line in ran.stdout.splitlines() if line.startswith("problem: "))
     why = line.removeprefix("problem: the GPU cannot be used: ").partition("; ")[0]
     assert "CUDA" in why or "NVIDIA" in why
-    assert line.endswith("or run with --device cpu")
+    assert "--device cpu" in line
 
 
 def test_a_gpu_that_computes_is_well(gpu: None, lra, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +66,7 @@ def test_however_a_gpu_fails_it_is_a_line(
 ) -> None:
     monkeypatch.setattr(doctor, "TRIAL", trial)
     monkeypatch.setattr(doctor, "PATIENCE", 1 if "sleep" in trial else 60)
-    assert f"the GPU cannot be used: {why}; update its driver" in lra("doctor").stdout
+    assert f"the GPU cannot be used: {why}; " in lra("doctor").stdout
 
 
 def test_a_gpu_beside_a_torch_for_cpus_is_a_note_and_no_fault(
@@ -90,8 +78,7 @@ def test_a_gpu_beside_a_torch_for_cpus_is_a_note_and_no_fault(
     monkeypatch.setattr(host, "library_version", lambda name: "2.13.0+cpu")
     monkeypatch.setattr(subprocess, "run", refuse)
     ran = lra("doctor")
-    assert ran.returncode == 0
-    assert "note: torch is a CPU-only build, so the GPU cannot be measured" in ran.stdout
+    assert ran.returncode == 0 and "note: torch is a CPU-only build" in ran.stdout
 
 
 @pytest.mark.parametrize(
@@ -106,5 +93,4 @@ def test_threads_that_share_a_core_are_a_note(
     monkeypatch.setattr(doctor, "SIBLINGS", f"{tmp_path}/cpu{{}}")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     ran = lra("doctor")
-    words = "note: the 2 processors allowed are threads of 1 core, so that each is slower while"
-    assert ran.returncode == 0 and (words in ran.stdout) == told
+    assert ran.returncode == 0 and ("note: the 2 processors" in ran.stdout) == told

@@ -30,9 +30,9 @@ REASONS = {
     "leaving": "SystemExit: bye",
     "ending": "exit code 3",
     "killed": "SIGKILL",
-    "empty": "or one torch.nn.Module, found 0",
+    "empty": "found 0",
     "unreadable": "invalid syntax",
-    "grids": "cannot be called: it asks for grid; wrap it",
+    "grids": "it asks for grid",
 }
 
 BROKEN = """
@@ -90,7 +90,7 @@ def test_honest_strangers_hold_what_they_seem_to_claim(lra, folder: Path) -> Non
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for name in (*names, "MultiheadAttention"):
         assert f"\n{name}: " in f"\n{ran.stdout}"
-    assert "key_padding_mask: which keys are padding; True = ignore" in ran.stdout
+    assert "key_padding_mask: " in ran.stdout
     assert f"torch {__import__('torch').__version__}" in ran.stdout
     assert not (folder / "results").exists()
 
@@ -103,7 +103,7 @@ def test_broken_ones_are_exit_1_with_the_law_and_the_command(lra, folder: Path) 
     assert ignored.startswith("MaskIgnored: ") and re.search("FAILED +padding_content", ignored)
     assert f"--impl {folder / 'broken.py'}:MaskIgnored --check padding_content" in ignored
     assert turned.startswith("Turned: ") and re.search("FAILED +output", turned)
-    assert "answers with shape" in turned and "it gives no output" in turned
+    assert "shape" in turned
     assert ours.startswith("identity: 2 held")
 
 
@@ -119,9 +119,7 @@ def test_what_cannot_be_used_is_a_row_each_and_the_others_go_on(lra, folder: Pat
     assert any(line.startswith("Keeps: 1 held") for line in lines)
     if find_spec("linformer") is None:
         (row,) = (line for line in lines if line.startswith("peer:linformer: "))
-        assert row == "peer:linformer: skipped: needs the package 'linformer'; " + (
-            'pip install -c constraints.txt ".[peers]"'
-        )
+        assert "skipped" in row and "'linformer'" in row and '".[peers]"' in row
 
 
 def test_a_run_trains_strangers_and_goes_on_past_bad_ones(lra, folder: Path) -> None:
@@ -142,11 +140,8 @@ def test_a_run_trains_strangers_and_goes_on_past_bad_ones(lra, folder: Path) -> 
     }
     for name in ("Keeps", "Configurable"):
         assert ends[name, "quality"] == ends[name, "efficiency"] == ("ok", "")
-    unable = (
-        "BuiltCausal cannot mask padding; give it an argument `mask`, "
-        "or choose tasks whose rows have one length, such as image"
-    )
-    assert ends["BuiltCausal", "quality"] == ("unsupported", unable)
+    status, unable = ends["BuiltCausal", "quality"]
+    assert status == "unsupported" and "BuiltCausal" in unable and "`mask`" in unable
     assert ends["BuiltCausal", "efficiency"] == ("ok", "")
     for kind in ("quality", "efficiency"):
         assert ends["raising", kind][0] == ends["Turned", kind][0] == "error"
@@ -168,36 +163,32 @@ def test_a_run_trains_strangers_and_goes_on_past_bad_ones(lra, folder: Path) -> 
 def test_a_setting_that_is_needed_is_asked_for(lra, folder: Path) -> None:
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--check", "output")
     assert ran.returncode == 1
-    assert "which has no default; give it: --set power=VALUE" in ran.stdout
+    assert "--set power=VALUE" in ran.stdout
     assert "Error" not in ran.stdout + ran.stderr, "the names of our classes are nobody's business"
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--check", "output", "--set", "power=2.0")
     assert ran.returncode == 0, ran.stdout
-    ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "powr=2.0")
-    assert ran.returncode == 2 and "did you mean 'power'" in ran.stderr
-    ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "mask_form=kep")
-    told = "settings of 'Configurable': mask_form = 'kep' is none of additive, ignore, keep"
-    assert ran.returncode == 2 and ran.stderr == f"lra: {told}; fix the value\n"
-    ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "bend=abc")
-    (line,) = ran.stderr.splitlines()
-    assert ran.returncode == 2 and "bend = 'abc' must be" in line and "or a number" in line
+    for wrong, words in (
+        ("powr=2.0", ("'power'",)),
+        ("mask_form=kep", ("'Configurable'", "'kep'", "additive, ignore, keep")),
+        ("bend=abc", ("bend = 'abc'", "number")),
+    ):
+        ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", wrong)
+        (line,) = ran.stderr.splitlines()
+        assert ran.returncode == 2 and all(word in line for word in words)
 
 
 @pytest.mark.parametrize("verb", [["verify"], ["run", *TINY], ["show"]])
 def test_a_wrong_name_in_a_file_is_one_line(lra, folder: Path, verb: list[str]) -> None:
     ran = lra(*verb, "--impl", "zoo.py:Keps,identity")
     (line,) = ran.stderr.splitlines()
-    assert (
-        line
-        == "lra: mechanism 'Keps': zoo.py: unknown class or function 'Keps'; did you mean 'Keeps'?"
-    )
+    assert "zoo.py: " in line and "'Keps'" in line and line.endswith("'Keeps'?")
     assert ran.returncode == 2 and not ran.stdout and not (folder / "results").exists()
 
 
 def test_a_file_of_several_classes_asks_for_one_before_anything_runs(lra, folder: Path) -> None:
     ran = lra("verify", "--impl", "identity,broken.py")
     (line,) = ran.stderr.splitlines()
-    told = "broken.py has several classes: MaskIgnored, Turned; name one, as broken.py:MaskIgnored"
-    assert line == f"lra: mechanism 'broken': {told}"
+    assert "MaskIgnored, Turned" in line and "broken.py:MaskIgnored" in line
     assert ran.returncode == 2 and not ran.stdout
 
 
@@ -205,22 +196,20 @@ def test_a_class_that_is_no_module_is_a_row_and_capitals_are_read(lra, folder: P
     (folder / "mine.py").write_text("class Mine:\n    def forward(self, q, k, v): return v\n")
     ran = lra("verify", "--impl", "mine.py:Mine,zoo.py:Capitals", "--check", "output,causality")
     assert ran.returncode == 4, ran.stdout + ran.stderr
-    assert "Mine: error: Mine is no torch.nn.Module, so" in ran.stdout
+    assert "Mine: error: " in ran.stdout and "torch.nn.Module" in ran.stdout
     assert "Capitals: 2 held" in ran.stdout
 
 
 def test_a_wrong_name_in_a_package_is_one_line(lra) -> None:
     ran = lra("verify", "--impl", "torch.nn:MultiHeadAtention")
     (line,) = ran.stderr.splitlines()
-    assert line.endswith(
-        "unknown class or function 'MultiHeadAtention'; did you mean 'MultiheadAttention'?"
-    )
+    assert "'MultiHeadAtention'" in line and line.endswith("'MultiheadAttention'?")
 
 
 def test_a_crash_names_the_line_in_the_users_own_file(lra, folder: Path) -> None:
     (folder / "mine.py").write_text(CRASHES)
     ran = lra("verify", "--impl", "mine.py", "--check", "output")
-    assert "cannot be multiplied (1x8 and 9x8) (mine.py, line 10)" in ran.stdout, ran.stdout
+    assert "(mine.py, line 10)" in ran.stdout, ran.stdout
     ran = lra("run", "--impl", "mine.py", *TINY, "--json")
     ends = [r["failure"]["message"] for r in json.loads(ran.stdout) if r["failure"]]
     assert len(ends) == 2 and all(end.endswith(" (mine.py, line 10)") for end in ends), ends
@@ -232,11 +221,10 @@ def test_another_sequence_can_be_denied_on_the_command_line(lra, folder: Path) -
     asked = ("verify", "--impl", "mine.py", "--check", "cross,padding_content,refusal")
     ran = lra(*asked)
     assert ran.returncode == 1 and re.search("FAILED +cross", ran.stdout), ran.stdout
-    assert "its own sequence, pass --set cross=false" in ran.stdout
+    assert "--set cross=false" in ran.stdout
     ran = lra(*asked, "--set", "cross=false")
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "mine: 1 not claimed, 2 held" in ran.stdout
-    assert "taken not to claim cross" in ran.stdout and "--set cross" not in ran.stdout
+    assert "mine: 1 not claimed, 2 held" in ran.stdout and "--set cross" not in ran.stdout
 
 
 def test_the_command_itself_imports_nobody(lra, folder: Path) -> None:
@@ -271,8 +259,8 @@ def test_an_installed_entry_point_is_a_name(lra, folder: Path) -> None:
     assert listed.returncode == 0, listed.stderr
     rows = {row["name"]: row for row in json.loads(listed.stdout)}
     assert rows["theirs"]["padding"] == "length" and rows["theirs"]["assumed"]
-    assert rows["worse"]["title"].startswith("unavailable: ValueError: no such thing")
-    assert "did you mean 'Keeps'" in rows["gone"]["title"], "its author's mistake is a row"
+    assert rows["worse"]["title"].startswith("unavailable: ValueError: ")
+    assert "'Keeps'" in rows["gone"]["title"], "its author's mistake is a row"
     assert lra("list", "impls").returncode == 0
 
 

@@ -9,6 +9,7 @@ import random
 import shutil
 import time
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 import click
@@ -159,11 +160,16 @@ def fuzzed(lra: Run, finished: Finished, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def fuzz(lra: Run, seconds: float, first: int) -> tuple[int, dict[int, int]]:
-    """Try lines for so many seconds, in batches from this seed on; returns how many, by code."""
-    until = time.monotonic() + seconds
+    """Try lines for so many seconds, in batches from this seed on; returns how many, by code.
+
+    The time begins with the first line: on a busy machine drawing it takes seconds.
+    """
+    until = inf
     codes: dict[int, int] = {}
 
     def attempt(line: list[str]) -> None:
+        nonlocal until
+        until = min(until, time.monotonic() + seconds)
         if time.monotonic() > until:
             return
         ran = lra(*line)

@@ -46,11 +46,8 @@ def test_a_slip_in_the_name_of_its_table_is_told(lra, folder: Path) -> None:
         ["data", "show"],
     ):
         ran = lra(*asked, "--task", "mine.py", "--scale", "tiny.toml")
-        assert ran.returncode == 2
-        assert ran.stderr.splitlines()[-1] == (
-            "lra: scale 'tiny' has [tasks.mien] and nothing for the task 'mine'; mend that name, "
-            "or add [tasks.mine]"
-        )
+        last = ran.stderr.splitlines()[-1]
+        assert ran.returncode == 2 and "[tasks.mien]" in last and "[tasks.mine]" in last
     (folder / "tiny.toml").write_text(scale + rows.replace("mien", "mine"))
     assert lra("data", "show", "--task", "mine.py", "--scale", "tiny.toml").returncode == 0
 
@@ -83,8 +80,7 @@ def test_what_is_wrong_in_it_is_one_line_with_its_place(lra, folder: Path) -> No
     shown = lra("data", "show", "--task", "mine.py", "--scale", "tiny.toml")
     assert shown.returncode == 2 and "Traceback" not in shown.stderr
     last = shown.stderr.splitlines()[-1]
-    assert last.startswith("lra: task 'mine': NameError: name 'key' is not defined")
-    assert last.endswith("(mine.py, line 23)")
+    assert last.startswith("lra: task 'mine': NameError: ") and last.endswith("(mine.py, line 23)")
 
 
 def test_a_model_of_it_is_timed(lra, folder: Path) -> None:

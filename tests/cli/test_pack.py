@@ -14,7 +14,8 @@ import lra as package
 from lra.core.records import encode
 from lra.store import Store, StoreWarning, reference
 
-from .test_bad_stores import SUITE, SWEEP
+from .conftest import SHORT
+from .test_bad_stores import SWEEP
 
 USAGE = 2
 
@@ -54,7 +55,7 @@ def test_a_packed_store_is_loaded_reported_and_compared_alike(
 
 
 def test_packed_cells_are_not_due_again_and_new_ones_are_loose(lra, tmp_path: Path) -> None:
-    (tmp_path / "short.toml").write_text(SUITE)
+    (tmp_path / "short.toml").write_text(SHORT)
     assert lra(*SWEEP).returncode == 0
     store = Store(tmp_path / "store")
     before = store.records()
@@ -72,22 +73,21 @@ def test_a_store_that_cannot_be_packed_is_refused_in_one_line(
     lra, twins: tuple[Path, Path]
 ) -> None:
     _, packed = twins
+
+    def refused(store: object, word: str) -> None:
+        ran = lra("pack", str(store))
+        (line,) = ran.stderr.splitlines()
+        assert ran.returncode == USAGE and f"'{store}'" in line and word in line
+
     with Store(packed).locked():
-        ran = lra("pack", str(packed))
-    assert ran.returncode == USAGE
-    assert ran.stderr.startswith(f"lra: the store '{packed}' is in use by another run")
-    ran = lra("pack", "none")
-    assert ran.returncode == USAGE and not Path("none").exists()
-    assert ran.stderr == ("lra: no store at 'none'; run cells first, or name a folder of records\n")
+        refused(packed, "in use")
+    refused("none", "no store")
+    assert not Path("none").exists()
     (folder := Path("sources")).mkdir()
-    ran = lra("pack", "sources")
-    assert ran.returncode == USAGE and not list(folder.iterdir())
-    assert ran.stderr == "lra: no records in 'sources'; name a folder of records\n"
+    refused("sources", "no records")
+    assert not list(folder.iterdir())
     (packed / "quality.jsonl.gz").write_bytes(b"{")
-    ran = lra("pack", str(packed))
-    assert ran.returncode == USAGE
-    (line,) = ran.stderr.splitlines()
-    assert line.startswith(f"lra: cannot pack the store '{packed}': quality.jsonl.gz is damaged")
+    refused(packed, "quality.jsonl.gz")
 
 
 @pytest.mark.filterwarnings("default::lra.store.StoreWarning")
@@ -97,12 +97,10 @@ def test_a_torn_line_is_told_once_by_a_report_and_by_a_frame(lra, twins: tuple[P
     file = packed / "efficiency.jsonl.gz"
     first, *others = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
     file.write_bytes(gzip.compress(b"".join([first[:50] + b"\n", *others])))
-    told = "record in line 1 of efficiency.jsonl.gz is left out: it is not JSON, perhaps cut off"
     ran = lra("report", "--store", str(packed))
     assert ran.returncode == 0
-    (line,) = [line for line in ran.stderr.splitlines() if "is left out" in line]
-    assert line.startswith(f"lra: warning: {told}")
-    with pytest.warns(StoreWarning, match=told):
+    assert ran.stderr.count("line 1 of efficiency.jsonl.gz") == ran.stderr.count("\n") == 1
+    with pytest.warns(StoreWarning, match=r"line 1 of efficiency\.jsonl\.gz"):
         frame = package.load(packed)
     assert frame["record"].nunique() > 0
 

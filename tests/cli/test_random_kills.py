@@ -18,31 +18,10 @@ import lra as package
 from lra.core.cells import EfficiencyCell
 from lra.store import Store
 
-from .conftest import HERE
+from .conftest import HERE, SAME_AGAIN, TIMED
 from .drivers import long_seconds
 
-SUITE = """
-title = "a training, errors and timings"
-
-[[quality]]
-scale = "tiny"
-tasks = ["listops"]
-
-[[error]]
-scale = "mini"
-lengths = [16, 32]
-heads = [1]
-head_widths = [4]
-input_scales = [0.5, 1.0]
-
-[[efficiency]]
-scale = "mini"
-lengths = [32, 64]
-modes = ["forward"]
-heads = [2]
-head_widths = [8]
-seconds = 0.02
-"""
+SUITE = SAME_AGAIN + TIMED.partition("\n")[2].partition("\n")[2]
 RUN = (
     "run", "--impl", "performer", "--suite", "kills.toml", "--scale", str(HERE / "tiny.toml"),
     "--set", "training.steps=200",

@@ -127,7 +127,7 @@ def mutate(lra: Run, folder: Path, seconds: float, seed: int) -> Counter[str]:
         how = damage(file, draw)
         done[how] += 1
         said = f"seed {seed}, {how} {file.name} after {done.total()}"
-        # Those beside a record that is a file of its own; a pack may be gone as one.
+        # Records beside a damaged one are unharmed, but a pack may be gone as one.
         unharmed = known - {file.stem} if source == whole else set()
         try:
             assert unharmed <= ids(damaged), said

@@ -36,12 +36,12 @@ def test_it_trains_measures_and_reports_and_a_rerun_does_only_what_is_missing(
     asked = ["run", "--impl", "performer", *TINY]
     ran = lra(*asked)
     assert ran.returncode == 0, ran.stderr
-    assert "; suite tiny_suite, trainings at scale tiny; 5 cells to run" in ran.stderr
-    assert "report:  reports/default/index.html" in ran.stdout
+    assert "tiny_suite" in ran.stderr and "5 cells to run" in ran.stderr
+    assert "reports/default/index.html" in ran.stdout
     page = (tmp_path / "reports/default/index.html").read_text(encoding="utf-8")
     assert "performer" in page and "listops" in page
-    assert (tmp_path / "reports/default/report.md").is_file()
-    assert (tmp_path / "reports/default/report.csv").is_file()
+    for form in ("md", "csv"):
+        assert (tmp_path / f"reports/default/report.{form}").is_file()
     records = Store(tmp_path / "results/runs/default").records()
     assert sorted(record.cell.__struct_config__.tag for record in records) == [
         "baseline", "efficiency", "efficiency", "efficiency", "quality",
@@ -53,16 +53,20 @@ def test_it_trains_measures_and_reports_and_a_rerun_does_only_what_is_missing(
     files[0].unlink()
     again = lra(*asked)
     assert again.returncode == 0
-    assert "1 cell to run, 4 already in the store" in again.stderr
+    assert "1 cell to run, 4 " in again.stderr
     after = {file: file.read_bytes() for file in files}
     assert {file for file in files if after[file] != before[file]} == {files[0]}
     assert not lra(*asked, "--quiet").stderr
 
 
-def test_dry_run_writes_nothing(lra, tmp_path: Path) -> None:
-    ran = lra("run", "--impl", "linear", *TINY, "--dry-run")
+@pytest.mark.parametrize(("more", "due"), [((), ()), (("--baselines",), ("sdpa", "identity"))])
+def test_dry_run_writes_nothing(
+    more: tuple[str, ...], due: tuple[str, ...], lra, tmp_path: Path
+) -> None:
+    ran = lra("run", "--impl", "linear", *TINY, "--dry-run", *more)
     assert ran.returncode == 0
-    assert ["due", "linear", "listops"] in [line.split()[1:] for line in ran.stdout.splitlines()]
+    lines = [line.split()[1:] for line in ran.stdout.splitlines() if line.endswith(" listops")]
+    assert lines == [["due", name, "listops"] for name in ("baselines", *due, "linear")]
     assert not (tmp_path / "results").exists()
 
 
@@ -113,15 +117,10 @@ def test_a_damaged_data_file_names_file_and_row_but_no_folder(lra, tmp_path: Pat
     ran = lra("run", "--impl", "linear", *TINY, "--data", "listops=bad")
     assert ran.returncode == FAILED_CELLS
     assert "basic_" in ran.stderr and "row" in ran.stderr
-    failed = [
-        record.failure
-        for record in Store(tmp_path / "results/runs/default").records()
-        if record.failure is not None
-    ]
-    assert failed
-    for failure in failed:
-        assert "basic_" in failure.message
-        assert "bad/" not in failure.message + failure.tail
+    records = Store(tmp_path / "results/runs/default").records()
+    failed = [record.failure for record in records if record.failure is not None]
+    assert failed and all("basic_" in failure.message for failure in failed)
+    assert not any("bad/" in failure.message + failure.tail for failure in failed)
 
 
 @pytest.mark.parametrize("store", ["taken", "taken/below"])
@@ -130,43 +129,28 @@ def test_a_store_that_is_a_file(store: str, lra, tmp_path: Path) -> None:
     ran = lra("run", "--impl", "linear", *TINY, "--store", store)
     assert ran.returncode == 2
     (line,) = (ran.stdout + ran.stderr).splitlines()
-    assert f"cannot write to the store '{store}'" in line and "--store" in line
+    assert f"'{store}'" in line and "--store" in line
 
 
-@pytest.mark.parametrize(("which", "due"), [("missing", 0), ("failed", 1), ("all", 5)])
-def test_rerun_says_which_cells_are_due(
-    which: str, due: int, finished, lra, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("which", ["missing", "failed", "all", "disturbed"])
+def test_rerun_says_which_cells_are_due(which: str, finished, lra, tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     shutil.copytree(finished.store, store.path)
     trained = next(r for r in store.records() if isinstance(r.cell, QualityCell))
     store.save(replace(trained, status="error", failure=Failure(type="Error", message="once")))
-    ran = lra("run", "--impl", "linear", *TINY, "--store", "store", "--rerun", which, "--dry-run")
-    assert ran.returncode == 0
-    cells = dict(line.split()[:2] for line in ran.stdout.splitlines())
-    assert len(cells) == 5
-    assert list(cells.values()).count("due") == due
-    assert (cells[trained.id] == "due") == (which != "missing")
-
-
-def test_rerun_disturbed_measures_what_a_busy_machine_slowed(finished, lra, tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
-    shutil.copytree(finished.store, store.path)
     timed = next(r for r in store.records() if isinstance(r.cell, EfficiencyCell))
     slow = Metric(value=9.0, unit="s", samples=(9.0,), minimum=9.0, q1=9.0, q3=9.0)
     store.save(replace(timed, metrics={**timed.metrics, "control_after": slow}))
-    ran = lra(
-        "run", "--impl", "linear", *TINY, "--store", "store", "--rerun", "disturbed", "--dry-run"
-    )
+    ran = lra("run", "--impl", "linear", *TINY, "--store", "store", "--rerun", which, "--dry-run")
+    assert ran.returncode == 0
     cells = dict(line.split()[:2] for line in ran.stdout.splitlines())
-    trained = [r.id for r in store.records() if isinstance(r.cell, QualityCell)]
-    assert cells[timed.id] == "due" and {cells[id] for id in trained} == {"done"}
-
-
-def test_baselines_are_trained_when_asked_for(lra) -> None:
-    ran = lra("run", "--impl", "linear", *TINY, "--baselines", "--dry-run")
-    trained = [line.split()[2] for line in ran.stdout.splitlines() if line.endswith(" listops")]
-    assert trained == ["baselines", "sdpa", "identity", "linear"]
+    due = {id for id, state in cells.items() if state == "due"}
+    assert len(cells) == 5
+    if which == "disturbed":
+        # Timings beside real ones on a busy machine may be disturbed too.
+        assert timed.id in due and trained.id not in due
+    else:
+        assert due == {"missing": set(), "failed": {trained.id}, "all": set(cells)}[which]
 
 
 def test_jobs_and_timeout_reach_the_pool(lra, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,21 +213,23 @@ def test_ctrl_c_keeps_finished_cells_and_exits_130(
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED, told
-    assert "run the same command again to continue" in told
-    assert "Traceback" not in told
+    assert "again" in told and "Traceback" not in told
     done = Store(tmp_path / "results/runs/default").records()
     assert [record.status for record in done] == ["ok"] * len(done) and done
     assert list((tmp_path / "results/runs/default/checkpoints").iterdir())
 
 
-def test_a_rerun_out_of_budget_leaves_cells_with_records(finished, lra, tmp_path: Path) -> None:
-    shutil.copytree(finished.store, tmp_path / "store")
-    ran = lra(
-        "run", "--impl", "linear", *TINY, "--store", "store", "--rerun", "all", "--budget", "0.1s"
-    )
+@pytest.mark.parametrize("records", [True, False])
+def test_a_run_out_of_budget_says_only_that_cells_are_left(
+    records: bool, finished, lra, tmp_path: Path
+) -> None:
+    if records:
+        shutil.copytree(finished.store, tmp_path / "store")
+    asked = ("run", "--impl", "linear", *TINY, "--store", "store")
+    ran = lra(*asked, "--rerun", "all", "--budget", "0.1s")
     assert ran.returncode == 0, ran.stderr
     assert "5 cells left" in ran.stdout
-    assert "without a record" not in ran.stderr
+    assert "without a record" not in ran.stderr and "no record" not in ran.stdout
 
 
 def test_cells_left_are_told_to_scripts_too(finished, lra, tmp_path: Path) -> None:
@@ -251,25 +237,17 @@ def test_cells_left_are_told_to_scripts_too(finished, lra, tmp_path: Path) -> No
     asked = ("run", "--impl", "linear", *TINY, "--task", "listops", "--store", "store", "--json")
     ran = lra(*asked, "--set", "training.steps=20", "--budget", "0.1s")
     assert ran.returncode == 0, ran.stderr
-    assert "1 cell left; run the same command again to continue" in ran.stderr
+    assert "1 cell left" in ran.stderr
     *done, left = json.loads(ran.stdout)
     assert {record["status"] for record in done} == {"ok"} and len(done) == 4
     assert left["status"] == "left" and left["cell"]["training"]["steps"] == 20
     assert "left" not in lra(*asked).stdout
 
 
-def test_a_run_cut_before_its_first_record_says_only_that_cells_are_left(lra) -> None:
-    ran = lra("run", "--impl", "linear", *TINY, "--budget", "0.1s")
-    assert ran.returncode == 0, ran.stderr
-    assert "5 cells left; run the same command again to continue" in ran.stdout
-    assert "no record to report" not in ran.stdout
-
-
 def test_a_budget_stops_cleanly(lra, tmp_path: Path) -> None:
     ran = lra("run", "--impl", "full", *TINY, "--set", "training.steps=1000000", "--budget", "6s")
     assert ran.returncode == 0, ran.stderr
-    assert "left" in ran.stdout
-    assert "full listops" in ran.stderr
+    assert "left" in ran.stdout and "full listops" in ran.stderr
 
 
 def test_list_names_every_mechanism(lra) -> None:

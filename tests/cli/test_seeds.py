@@ -18,7 +18,7 @@ ASKED = ("run", "--impl", "linear", *TINY)
 
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
-    """Those that the pool is given, which starts nothing."""
+    """Trainings handed to a pool, which starts nothing."""
     given: list[Job] = []
 
     def refuse(self: pool.Pool, jobs: list[Job]) -> None:

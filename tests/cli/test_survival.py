@@ -1,4 +1,4 @@
-"""What a run leaves when cells or the run itself are ended: by the command line, on real cells."""
+"""Records left where cells or the run itself are ended: by the command line, on real cells."""
 
 from __future__ import annotations
 
@@ -14,39 +14,13 @@ import pytest
 
 from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.records import Record
-from lra.report.words import TIMES
 from lra.store import Store
 
-from .conftest import TINY
+from .conftest import SAME_AGAIN, TIMED, TINY
 from .gate import PATIENCE
 
 FAILED_CELLS = 4
 
-BOTH = """
-title = "both: a training, and what else comes out the same every time"
-
-[[quality]]
-scale = "tiny"
-tasks = ["listops"]
-
-[[error]]
-scale = "mini"
-lengths = [16, 32]
-heads = [1]
-head_widths = [4]
-input_scales = [0.5, 1.0]
-"""
-TIMED = """
-title = "timed: some lengths"
-
-[[efficiency]]
-scale = "mini"
-lengths = [32, 64, 128]
-modes = ["forward"]
-heads = [2]
-head_widths = [8]
-seconds = 0.02
-"""
 TOO_LARGE = """
 import torch
 from attention_impls.dense.full import Full
@@ -60,7 +34,7 @@ class TooLarge(Full):
 
 
 def answers(record: Record) -> dict[str, Any]:
-    """What a record says, without when it was made and how long that took."""
+    """Content of a record, without when it was made and how long that took."""
     said: dict[str, Any] = msgspec.to_builtins(record)
     for name in ("started_at", "seconds"):
         del said[name]
@@ -82,7 +56,7 @@ def test_a_run_that_is_killed_and_continued_ends_as_an_uninterrupted_one(
     stores = []
     for name in ("killed", "straight"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "both.toml").write_text(BOTH)
+        (tmp_path / name / "both.toml").write_text(SAME_AGAIN)
         stores.append(Store(tmp_path / name / "results/runs/default"))
     killed = stores[0]
     before: dict[str, bytes] = {}
@@ -132,18 +106,15 @@ def test_a_cell_that_runs_out_of_memory_costs_no_other_its_row(lra, tmp_path: Pa
 
     ran = lra(*asked)
     assert ran.returncode == FAILED_CELLS, ran.stderr
-    assert "1 cell failed; --rerun failed runs them again" in ran.stderr
+    assert "1 cell failed" in ran.stderr and "--rerun failed" in ran.stderr
     others = {(name, n): "ok" for name in ("identity", "sdpa") for n in (32, 64, 128)}
     mine = {32: "ok", 64: "oom", 128: "skipped"}
     assert statuses() == {**others, **{("TooLarge", n): status for n, status in mine.items()}}
     page = (tmp_path / "reports/store/report.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith(("| TooLarge", "| sdpa"))]
     own, exact = (next(row for row in rows if name in row) for name in ("TooLarge", "sdpa"))
-    assert [cell.strip() for cell in own.split("|")[3:5]] == [
-        "OOM",
-        "skipped: a shorter length failed",
-    ]
-    assert all(f" {TIMES})" in cell for cell in exact.split("|")[2:5])
+    assert own.split("|")[3].strip() == "OOM" and "skipped" in own.split("|")[4]
+    assert all(any(map(str.isdigit, cell)) for cell in exact.split("|")[2:5]), exact
     # Another run, of a longer input: it is not tried either.
     ran = lra(*asked, "--length", "256")
     assert ran.returncode == 0, ran.stderr

@@ -15,18 +15,10 @@ from lra.core.records import Failure
 from lra.engine.process import pool
 from lra.store import Store
 
+from .conftest import SHORT
+
 SMALL = ("--heads", "2", "--head-width", "8", "--store", "store")
 USAGE = 2
-SHORT = """
-title = "short"
-[[efficiency]]
-scale = "mini"
-lengths = [16]
-modes = ["forward"]
-heads = [1]
-head_widths = [4]
-seconds = 0.02
-"""
 
 
 def test_every_combination_of_the_axes_is_a_cell_beside_floor_and_exact(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def test_an_honest_mechanism_is_a_list_of_laws_and_exit_0(lra, tmp_path: Path) -
     head, *rows = ran.stdout.strip().splitlines()
     assert head.startswith("identity: 3 held, 1 not claimed")
     assert [row.split()[0] for row in rows[1:]] == ["held", "held", "not", "held"]
-    assert "cross" in rows[3] and "tried, and not so" in rows[3]
+    assert "cross" in rows[3]
     assert not (tmp_path / "results").exists(), "a part of a check is no record"
 
 
@@ -99,8 +100,6 @@ def test_a_broken_claim_is_exit_1_with_the_command_that_shows_it(lra, tmp_path: 
     (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  reproduce: "))
     command = again.removeprefix("  reproduce: python -m lra ")
     assert "--case 'n=2 causal batch=1 heads=1'" in command
-    import shlex
-
     once_more = lra(*shlex.split(command))
     assert once_more.returncode == 1 and "FAILED" in once_more.stdout
 
@@ -124,8 +123,8 @@ def test_somebodys_own_that_draws_in_training_says_what_was_not_tried(lra, tmp_p
     names = ",".join(f"mine.py:{name}" for name in ("Quiet", "Draws", "Drops", "NoNumbers"))
     ran = lra("verify", "--impl", names, "--check", "batch")
     quiet, draws, drops, no_numbers = ran.stdout.strip().split("\n\n")
-    assert "  not tried in training: it draws there\n" in draws
-    assert "it draws there; --set rows_dropped=0 may end that\n" in drops
+    assert "not tried" in draws and "--set" not in draws.partition("not tried")[2].split("\n")[0]
+    assert "not tried" in drops and "--set rows_dropped=0" in drops
     assert "not tried" not in quiet + no_numbers
 
 
@@ -141,16 +140,11 @@ def test_what_cannot_be_imported_is_a_row_and_the_others_go_on(lra, tmp_path: Pa
 def test_a_peer_that_is_not_installed_is_skipped_and_proves_nothing(lra, tmp_path: Path) -> None:
     ran = lra("verify", "--impl", "peer:linformer,identity", "--check", "causality")
     assert ran.returncode == 3, ran.stdout + ran.stderr
-    assert "peer:linformer: skipped: needs the package 'linformer'; pip install" in ran.stdout
+    assert "peer:linformer: skipped: " in ran.stdout and "'linformer'" in ran.stdout
     assert "identity: 1 held" in ran.stdout
-
-
-@pytest.mark.skipif(find_spec("linformer") is not None, reason="it is installed here")
-def test_a_peer_alone_that_is_not_installed_is_one_line(lra) -> None:
-    ran = lra("verify", "--impl", "peer:linformer")
-    assert (ran.returncode, ran.stdout) == (2, "")
-    told = "lra: peer:linformer needs the package 'linformer'; install the extra `peers`\n"
-    assert ran.stderr == told
+    alone = lra("verify", "--impl", "peer:linformer")
+    assert (alone.returncode, alone.stdout, alone.stderr.count("\n")) == (2, "", 1)
+    assert "peer:linformer" in alone.stderr and "`peers`" in alone.stderr
 
 
 def test_a_case_that_a_law_does_not_take_is_bad_usage(lra) -> None:

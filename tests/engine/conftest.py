@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from engine_jobs import Run
 
+from lra.core.records import Record
+from lra.engine.jobs import Job
 from lra.engine.process.launch import ForkServer
+from lra.engine.process.pool import Pool
 from lra.store import Store
 
 
@@ -23,6 +27,15 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """A store held open for writing."""
     with Store(tmp_path / "store").locked() as store:
         yield store
+
+
+@pytest.fixture
+def run(server: ForkServer, store: Store) -> Run:
+    def run(*jobs: Job, **terms: object) -> list[Record]:
+        terms = {"slots": 1, **terms}
+        return list(Pool(store, server, **terms).run(list(jobs)))  # type: ignore[arg-type]
+
+    return run
 
 
 @pytest.fixture(scope="session")

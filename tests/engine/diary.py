@@ -1,4 +1,4 @@
-"""What a pool tells its watcher, written down."""
+"""Watcher of a pool that writes down each event."""
 
 from __future__ import annotations
 

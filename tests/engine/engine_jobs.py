@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,26 @@ import msgspec
 
 from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
+from lra.core.records import Record
 from lra.engine.jobs import Job
 
 TOYS = Path(__file__).with_name("toys.py")
+SMALL = """
+[model]
+layers = 1
+width = 16
+qkv_width = 16
+heads = 2
+mlp_width = 16
+[training]
+steps = 5
+batch = 4
+learning_rate = 1e-3
+evaluate_every = 5
+"""
+"""Model and training of a scale for plans."""
+Run = Callable[..., list[Record]]
+"""A pool of one slot over a test's store, as a function of jobs and of the pool's terms."""
 
 _COMMON: dict[str, Any] = {
     "scale": "toy",

@@ -1,4 +1,4 @@
-"""What a worker of the process tests runs: no torch, and whatever it is told to do."""
+"""Worker of the process tests: no torch, and an act named by the first message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is room for in a stretch of time, by a clock of our own."""
+"""Cells admitted to a stretch of time, by a clock of our own."""
 
 from __future__ import annotations
 

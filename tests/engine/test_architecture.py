@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_each_file_of_the_path_is_named_by_an_earlier_one() -> None:
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    path = re.findall(r"^\d+\. `([\w/]+)\.py`", page, re.M)
+    part = page[page.index("## From flags to record") : page.index("## From record to page")]
+    path = re.findall(r"^\d+\. `([\w/]+)\.py`", part, re.M)
     assert 1 < len(path) <= 12
     sources = [(ROOT / f"{file}.py").read_text(encoding="utf-8") for file in path]
     for number, file in enumerate(path[1:], 1):

@@ -92,18 +92,18 @@ def test_names_of_other_peoples_mechanisms_are_files_everywhere(place: Baselines
 def test_a_file_that_cannot_be_read_is_one_line_that_names_it(place: Baselines, torn: str) -> None:
     place.write({"linear": {"laws": FULL}}, FIRST)
     (place.path / "linear.json").write_bytes(torn.encode("latin-1"))
-    with pytest.raises(StoreError, match=r"linear\.json' cannot be read: .*; restore it") as error:
+    with pytest.raises(StoreError, match=r"linear\.json'") as error:
         place.figures("linear")
     assert "\n" not in str(error.value)
     (place.path / "_journal.json").write_text("[")
-    with pytest.raises(StoreError, match=r"_journal\.json' cannot be read"):
+    with pytest.raises(StoreError, match=r"_journal\.json'"):
         place.exists()
 
 
 def test_a_folder_that_cannot_be_written_is_one_line_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     place = Baselines(tmp_path / "file", CLASS)
-    with pytest.raises(StoreError, match=r"cannot write the baseline '.*': not a directory; mend"):
+    with pytest.raises(StoreError, match=r"cannot write .*file.* not a directory"):
         place.write({}, FIRST)
     with pytest.raises(StoreError, match="cannot be read"):
         place.exists()

@@ -72,16 +72,16 @@ def test_a_mechanism_by_file_is_described(describer: Describer) -> None:
     assert isinstance(found.card, AttentionCard) and found.card.capabilities.padding == "content"
     assert found.configure({"rate": 2}, "here") == {"note": "", "rate": 2.0, "size": 8}
     assert found.configure({}, "here") == found.defaults
-    with pytest.raises(UsageError, match=r"^here: .*size.*; fix the value$"):
+    with pytest.raises(UsageError, match=r"^here: .*size"):
         found.configure({"size": 0}, "here")
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"rats": 1.0}, "^here: unknown field 'rats'; did you mean 'rate'"),
-        ({"rate": "fast"}, r"^here: rate = 'fast' must be a number; fix the value$"),
-        ({"sizes": [1, "x"]}, r"^here: sizes\[1\] = 'x' must be a whole number"),
+        ({"rats": 1.0}, "^here: .*'rats'.* 'rate'"),
+        ({"rate": "fast"}, "^here: rate = 'fast'.* number"),
+        ({"sizes": [1, "x"]}, r"^here: sizes\[1\] = 'x'.* number"),
     ],
 )
 def test_what_does_not_fit_is_one_line_with_its_place(
@@ -98,10 +98,10 @@ def test_a_module_that_hangs_is_unavailable_and_the_next_is_described(
     slow = tmp_path / "slow.py"
     slow.write_text("import time\ntime.sleep(60)\n")
     describer = Describer(tmp_path / "cache", patience=0.5)
-    assert describer.describe(target(slow)).unavailable == "importing it takes more than 0.5 s"
+    first = describer.describe(target(slow)).unavailable
+    assert first is not None and "0.5 s" in first
     slow.write_text("")
-    again = describer.describe(target(slow)).unavailable
-    assert again == "importing it takes more than 0.5 s", "asked again"
+    assert describer.describe(target(slow)).unavailable == first, "asked again"
     patient = Describer(tmp_path / "cache")
     assert patient.describe(target(plugin)).unavailable is None
 
@@ -154,7 +154,7 @@ def test_answers_are_kept_until_the_source_changes(
 def test_a_config_from_elsewhere_is_described_anew_when_it_changes(
     tmp_path: Path, plugin: Path, monkeypatch: pytest.MonkeyPatch, module: str, changed: str
 ) -> None:
-    """Of a file beside the plugin, and of a relative import there."""
+    """The config lies in a file beside the plugin, or in a relative import there."""
     folder = plugin.parent
     monkeypatch.syspath_prepend(str(folder))
     head, _, tail = PLUGIN.partition("class Config")
@@ -183,35 +183,32 @@ def test_what_a_card_may_say_is_part_of_what_an_answer_is_kept_by(
     assert "cards.py" in describe._own_hash.__wrapped__()
 
 
-def test_a_damaged_cache_is_asked_again(tmp_path: Path, plugin: Path) -> None:
+def test_a_cache_that_is_damaged_or_no_folder_only_costs_time(tmp_path: Path, plugin: Path) -> None:
     Describer(tmp_path / "cache").describe(target(plugin))
     (file,) = (tmp_path / "cache" / "descriptions").iterdir()
     file.write_bytes(b"{")
-    assert Describer(tmp_path / "cache").describe(target(plugin)).defaults["rate"] == 0.5
-
-
-def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path, plugin: Path) -> None:
-    (tmp_path / "cache").write_text("a file")
-    assert Describer(tmp_path / "cache").describe(target(plugin)).defaults["rate"] == 0.5
+    (tmp_path / "taken").write_text("a file")
+    for place in ("cache", "taken"):
+        assert Describer(tmp_path / place).describe(target(plugin)).defaults["rate"] == 0.5
 
 
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("import module_that_is_not_there", "needs the module 'module_that_is_not_there'"),
+        ("import module_that_is_not_there", "'module_that_is_not_there'"),
         ("raise ValueError('broken /a/b/c.txt')", "ValueError: broken c.txt"),
         ("import sys; sys.exit('bye')", "SystemExit: bye"),
-        ("import os; os._exit(3)", "ends Python with exit code 3"),
-        ("import os; os.kill(os.getpid(), 9)", "ends Python by SIGKILL"),
+        ("import os; os._exit(3)", "exit code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
         pytest.param(
             "import os; os.kill(os.getpid(), 40)",
-            "ends Python by signal 40",
+            "signal 40",
             marks=pytest.mark.skipif(sys.platform != "linux", reason="a signal of Linux"),
         ),
         ("def (:", "SyntaxError"),
-        ("class Plugin: pass", "it declares no card"),
-        ("class Plugin: card = 3", "in its card, "),
-        (PLUGIN.replace("rate: float = 0.5", "rate: float"), "its Config has no default for rate"),
+        ("class Plugin: pass", "no card"),
+        ("class Plugin: card = 3", "its card"),
+        (PLUGIN.replace("rate: float = 0.5", "rate: float"), "no default for rate"),
     ],
 )
 def test_a_plugin_that_cannot_be_imported_says_why_and_harms_nobody(
@@ -234,10 +231,7 @@ def test_a_plugin_that_cannot_be_imported_says_why_and_harms_nobody(
 
 def test_a_name_that_a_module_has_not_is_refused(describer: Describer, plugin: Path) -> None:
     plugin.write_text(PLUGIN.replace("class Plugin", "class Plugins"))
-    words = (
-        r"^task 'Plugin': plugin.py: unknown class or function 'Plugin'; did you mean 'Plugins'\?$"
-    )
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(UsageError, match=r"^task 'Plugin': plugin\.py: .*'Plugin'.* 'Plugins'\?$"):
         describer.describe(target(plugin))
 
 
@@ -249,13 +243,12 @@ def test_the_nearest_name_may_come_from_elsewhere_and_a_list_has_the_modules_own
         "from torch.nn import MultiheadAttention\n\n\ndef my_attention(q, k, v):\n    return v\n"
     )
     for name, words in {
-        "MultiheadAtention": "did you mean 'MultiheadAttention'?",
-        "my_atention": "did you mean 'my_attention'?",
-        "Zzz": "choose from: my_attention",
+        "MultiheadAtention": r"'MultiheadAttention'\?",
+        "my_atention": r"'my_attention'\?",
+        "Zzz": ": my_attention",
     }.items():
-        with pytest.raises(UsageError) as error:
+        with pytest.raises(UsageError, match=rf"^mine\.py: .*'{name}'; .*{words}$"):
             catalogue.load(catalogue.find("mechanism", f"{file}:{name}"))
-        assert str(error.value) == f"mine.py: unknown class or function '{name}'; {words}"
 
 
 def test_somebodys_installed_package_is_never_imported_here(
@@ -304,5 +297,5 @@ def test_a_value_is_not_to_blame_where_the_module_hangs(tmp_path: Path, plugin: 
     cache = tmp_path / "cache"
     assert Describer(cache).describe(target(plugin)).unavailable is None
     known = Describer(cache, patience=0.0).describe(target(plugin))
-    with pytest.raises(UsageError, match=r"is unavailable: importing it takes more than 0 s$"):
+    with pytest.raises(UsageError, match=r"is unavailable: .* 0 s"):
         known.configure({"size": 2}, "here")

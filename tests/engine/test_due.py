@@ -112,7 +112,7 @@ def test_a_rerun_goes_on_where_it_was_stopped(store: Store) -> None:
 
 
 def test_the_rest_of_a_round_comes_before_other_rounds(store: Store) -> None:
-    """What is missing first, so that short budgets get to all of it."""
+    """Missing cells come first, so that short budgets get to all of them."""
     _finish(store, [*SHORT, *LONG[:2]], ago=60)
     turn = Due(store, together=True).ordered(PLAN)
     assert turn == [*LONG[2:], *LONG[:2], *AGAIN, *SHORT]

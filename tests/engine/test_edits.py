@@ -1,4 +1,4 @@
-"""What an edit makes due: cells of what was edited, and nothing else."""
+"""Cells that an edit makes due: those of the edited part, and no others."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_an_edit_makes_due_what_is_hashed_and_nothing_that_has_a_version(house: 
     checked = {"verify performer", "verify Own"}
     errors, pictures = {"error performer", "error Own"}, {"show performer", "show Own"}
     steps: list[tuple[tuple[str, ...], set[str]]] = [
-        (("lra/cli/run.py", "lra/report/costs/tables.py", "lra/store/folder.py",
+        (("lra/cli/run.py", "lra/report/sections/cost_table.py", "lra/store/folder.py",
           "lra/training/loop.py", "lra/measure/latency.py", "lra/measure/profile.py",
           "lra/measure/trained_attention.py"), set()),
         (("lra/verify/laws/causality.py",), checked),

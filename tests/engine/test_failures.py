@@ -1,4 +1,4 @@
-"""What a worker says of a cell that raised."""
+"""Status and reason of a cell that raised in a worker."""
 
 from __future__ import annotations
 

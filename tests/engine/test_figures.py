@@ -1,4 +1,4 @@
-"""What a check keeps of records: seeds together, endings, and only what is the same twice."""
+"""Figures that a check keeps of records: seeds together, endings, and only repeatable ones."""
 
 from __future__ import annotations
 

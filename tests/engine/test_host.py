@@ -148,7 +148,7 @@ class FakeNvml(SimpleNamespace):
         self._answered("memory", int(handle))
         return SimpleNamespace(total=2**30)
 
-    # Of a board in MIG mode the slices are 0.25 and 0.5 beyond it.
+    # The slices of a board in MIG mode have its number plus 0.25 and 0.5.
     def nvmlDeviceGetUUID(self, handle: float) -> str:  # noqa: N802
         return f"MIG-b{handle}" if self.nvmlDeviceIsMigDeviceHandle(handle) else f"GPU-a{handle}0"
 

@@ -1,4 +1,4 @@
-"""What a module that cannot be imported says: the place in the code of whoever wrote it."""
+"""Error of a module that cannot be imported: the place in its author's code."""
 
 from __future__ import annotations
 
@@ -36,22 +36,15 @@ def reason(reference: str) -> str | None:
             "JSONDecodeError: Expecting value: line 1 column 1 (char 0) ({}, line 3)",
         ),
         ("\nx = )\n", "SyntaxError: unmatched ')' ({}, line 2)"),
-        (
-            "import missing_thing\n",
-            "mechanism 'A' needs the module 'missing_thing'; "
-            "install it, or put its folder on PYTHONPATH",
-        ),
-        (
-            "class A:\n    pass\n",
-            "A is no torch.nn.Module, so nothing would find its parameters; derive it from "
-            "torch.nn.Module, or name a function of q, k, v that uses it",
-        ),
+        ("import missing_thing\n", "'missing_thing'"),
+        ("class A:\n    pass\n", "A is no torch.nn.Module"),
     ],
 )
 def test_the_file_and_line_where_it_goes_wrong(folder: Path, source: str, words: str) -> None:
     broken = folder / "broken_file.py"
     broken.write_text(source)
-    assert reason(f"{broken}:A") == words.format("broken_file.py")
+    told = reason(f"{broken}:A") or ""
+    assert words.format("broken_file.py") in told and str(folder) not in told
 
 
 def test_a_sibling_is_named_and_an_environment_beside_it_is_not(
@@ -100,4 +93,4 @@ def test_what_declares_no_card_is_no_task(folder: Path) -> None:
     file = folder / "broken_task.py"
     file.write_text("def mine(x):\n    return x\n")
     found = answer_request(Request(catalogue.find("task", f"{file}:mine")))
-    assert found.unavailable == "it is no task, as it declares no card; CONTRIBUTING.md says how"
+    assert found.unavailable is not None and "no card" in found.unavailable

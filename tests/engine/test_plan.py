@@ -8,8 +8,10 @@ from collections import Counter
 from itertools import groupby
 from pathlib import Path
 
-import msgspec
 import pytest
+from engine_jobs import SMALL
+from msgspec import json
+from msgspec.structs import replace
 
 from lra.core.cells import BaselineCell, Direction, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
@@ -21,28 +23,18 @@ from lra.engine.plan.data import check_sources
 from lra.engine.plan.spec import AxesSpec, RunSpec
 from lra.engine.plan.suite import plan_suite
 
-SCALE = """
+SCALE = f"""
 title = "small"
-[model]
-layers = 1
-width = 16
-qkv_width = 16
-heads = 2
-mlp_width = 16
-[training]
-steps = 5
-batch = 4
-learning_rate = 1e-3
-evaluate_every = 5
+{SMALL}
 [mechanisms.performer]
 features = 16
 [tasks.listops]
 length = 32
-rows = {train = 20, validation = 5, test = 5}
-parameters = {max_depth = 3, min_length = 5}
+rows = {{train = 20, validation = 5, test = 5}}
+parameters = {{max_depth = 3, min_length = 5}}
 [tasks.text]
 length = 128
-rows = {train = 20, validation = 5, test = 5}
+rows = {{train = 20, validation = 5, test = 5}}
 """
 SUITE = """
 title = "small"
@@ -70,12 +62,25 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> RunSpec:
     )
 
 
-def changed(spec: RunSpec, **changes: object) -> RunSpec:
-    return msgspec.structs.replace(spec, **changes)
+def quality(spec: RunSpec, **changes: object) -> list[QualityCell]:
+    jobs = plan_suite(replace(spec, **changes))
+    return [job.cell for job in jobs if isinstance(job.cell, QualityCell)]
 
 
-def quality(spec: RunSpec) -> list[QualityCell]:
-    return [job.cell for job in plan_suite(spec) if isinstance(job.cell, QualityCell)]
+def timed(
+    spec: RunSpec, *, asked: dict[str, object] | None = None, **changes: object
+) -> list[EfficiencyCell]:
+    """Timings of the suite's block with changes, of the first mechanism asked for."""
+    (block,) = spec.suite.efficiency
+    suite = replace(spec.suite, quality=(), efficiency=(replace(block, **changes),))
+    spec = replace(spec, **{"suite": suite, **(asked or {})})
+    cells = [job.cell for job in plan_suite(spec) if isinstance(job.cell, EfficiencyCell)]
+    return [cell for cell in cells if cell.mechanism.name == spec.mechanisms[0]]
+
+
+def points(spec: RunSpec, **changes: object) -> list[dict[str, object]]:
+    (block,) = spec.suite.efficiency
+    return list(timing_points(replace(block, **changes)))  # type: ignore[arg-type]
 
 
 def test_the_cells_of_a_suite(spec: RunSpec) -> None:
@@ -101,7 +106,7 @@ def test_a_training_holds_the_versions_of_what_it_uses(spec: RunSpec) -> None:
         task: {**own, f"data/{task}": 1} for task in ("listops", "text")
     }
     settings = {"model.dropout": "0.1", "model.pooling": "cls", "training.precision": "bfloat16"}
-    used = quality(changed(spec, settings=settings))[0].versions.keys()
+    used = quality(spec, settings=settings)[0].versions.keys()
     assert used - own.keys() == {"train/dropout", "train/cls", "train/bfloat16", "data/listops"}
 
 
@@ -114,23 +119,23 @@ def test_a_plan_is_deterministic_across_processes(spec: RunSpec) -> None:
         "assert 'torch' not in sys.modules\n"
     )
     told = subprocess.run(
-        [sys.executable, "-c", code, msgspec.json.encode(spec).decode()],
+        [sys.executable, "-c", code, json.encode(spec).decode()],
         cwd=Path(__file__).parents[2], check=True, capture_output=True, text=True,
     )  # fmt: skip
     assert told.stdout.split() == [job.cell.id for job in plan_suite(spec)]
 
 
 def test_seeds_change_the_cell_and_never_the_data(spec: RunSpec) -> None:
-    cells = quality(changed(spec, seeds=3))
+    cells = quality(spec, seeds=3)
     assert {cell.seed for cell in cells} == {0, 1, 2}
-    assert len({msgspec.json.encode(cell.data) for cell in cells}) == 2
+    assert len({json.encode(cell.data) for cell in cells}) == 2
 
 
 def test_devices_are_of_trainings_and_make_no_other_cell(
     spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host, "cores_allowed", lambda: 4)
-    alone, shared = plan_suite(spec), plan_suite(changed(spec, devices=2))
+    alone, shared = plan_suite(spec), plan_suite(replace(spec, devices=2))
     assert [job.cell.id for job in shared] == [job.cell.id for job in alone]
     assert {job.devices for job in alone} == {1}
     assert all((job.devices == 2) == isinstance(job.cell, QualityCell) for job in shared)
@@ -147,34 +152,32 @@ def test_a_scale_fits_hyper_parameters_and_a_sweep_keeps_the_papers(spec: RunSpe
 
 def test_settings_override_both(spec: RunSpec) -> None:
     settings = {"features": "8", "training.steps": "7", "model.layers": "2"}
-    cells = quality(changed(spec, settings=settings))
+    cells = quality(spec, settings=settings)
     assert {cell.mechanism.config["features"] for cell in cells} == {8}
     assert {(cell.training.steps, cell.model.layers) for cell in cells} == {(7, 2)}
-    named = quality(changed(spec, settings={"performer.features": "9"}))
+    named = quality(spec, settings={"performer.features": "9"})
     assert {cell.mechanism.config["features"] for cell in named} == {9}
 
 
 def test_tasks_replace_the_suites(spec: RunSpec) -> None:
-    assert {cell.data.task for cell in quality(changed(spec, tasks=("text",)))} == {"text"}
-    with pytest.raises(UsageError, match="no settings for the task 'image'"):
-        plan_suite(changed(spec, tasks=("image",)))
+    assert {cell.data.task for cell in quality(spec, tasks=("text",))} == {"text"}
+    with pytest.raises(UsageError, match="'image'"):
+        quality(spec, tasks=("image",))
 
 
 def test_baselines_add_exact_attention_and_no_mixing(spec: RunSpec) -> None:
-    names = [cell.mechanism.name for cell in quality(changed(spec, baselines=True, seeds=1))]
+    names = [cell.mechanism.name for cell in quality(spec, baselines=True, seeds=1)]
     assert Counter(names) == {"performer": 2, "sdpa": 2, "identity": 2}
 
 
 def test_real_data_has_another_hash_and_no_path_in_the_cell(spec: RunSpec, tmp_path: Path) -> None:
     for part in ("train", "val", "test"):
         (tmp_path / f"basic_{part}.tsv").write_text("Source\tTarget\n[MAX 1 2 ]\t2\n")
-    real = changed(spec, tasks=("listops",), sources={"listops": str(tmp_path)})
-    cell = quality(real)[0]
-    assert cell.data.source == "file"
-    assert cell.data.hash and not quality(spec)[0].data.hash
-    assert str(tmp_path) not in msgspec.json.encode(cell).decode()
+    real = replace(spec, tasks=("listops",), sources={"listops": str(tmp_path)})
     job = next(job for job in plan_suite(real) if isinstance(job.cell, QualityCell))
-    assert job.source == str(tmp_path)
+    assert isinstance(job.cell, QualityCell) and job.cell.data.source == "file"
+    assert job.cell.data.hash and not quality(spec)[0].data.hash
+    assert str(tmp_path) not in json.encode(job.cell).decode() and job.source == str(tmp_path)
 
 
 def test_a_tilde_in_a_data_path_is_the_home(
@@ -183,24 +186,16 @@ def test_a_tilde_in_a_data_path_is_the_home(
     (tmp_path / "reviews").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
     check_sources({"text": "~/reviews"})
-    with pytest.raises(UsageError, match="no such file or folder"):
+    with pytest.raises(UsageError, match="nowhere"):
         check_sources({"text": "~/nowhere"})
 
 
 def test_a_model_has_the_scales_sizes_and_settings_and_decoding_is_causal(spec: RunSpec) -> None:
-    (block,) = spec.suite.efficiency
-    scale = spec.suite.quality[0].scale
-    block = msgspec.structs.replace(
-        block, scale=scale, lengths=(64,), modes=("train", "decode"), levels=("layer", "model"),
-        directions=("bidirectional", "causal"), heads=(1, 2), batches=(1, 8),
-    )  # fmt: skip
-    suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(block,))
-    cells = [job.cell for job in plan_suite(changed(spec, suite=suite))]
-    ours = [
-        cell
-        for cell in cells
-        if isinstance(cell, EfficiencyCell) and cell.mechanism.name == "performer"
-    ]
+    asked = {
+        "scale": spec.suite.quality[0].scale, "lengths": (64,), "modes": ("train", "decode"),
+        "directions": ("bidirectional", "causal"), "heads": (1, 2), "batches": (1, 8),
+    }  # fmt: skip
+    ours = timed(spec, **asked, levels=("layer", "model"))
     whole = [cell for cell in ours if cell.level == "model"]
     assert {cell.model is not None and cell.model.causal for cell in whole} == {False, True}
     assert all(cell.model is None and cell.task == "" for cell in ours if cell not in whole)
@@ -212,10 +207,8 @@ def test_a_model_has_the_scales_sizes_and_settings_and_decoding_is_causal(spec: 
     assert len(whole) == 2 * 2, "two directions and two batches"
     assert {cell.mechanism.config["features"] for cell in whole} == {16}
     assert {cell.direction for cell in ours if cell.mode == "decode"} == {"causal"}
-    block = msgspec.structs.replace(block, modes=("train", "decode"), levels=("model",))
-    suite = msgspec.structs.replace(suite, efficiency=(block,))
     with pytest.raises(UsageError, match="level layer"):
-        plan_suite(changed(spec, suite=suite))
+        timed(spec, **asked, levels=("model",))
 
 
 @pytest.mark.parametrize(
@@ -232,48 +225,38 @@ def test_a_model_has_the_scales_sizes_and_settings_and_decoding_is_causal(spec: 
 def test_decoding_is_planned_once_and_causal(
     directions: tuple[Direction, ...] | None, found: list[tuple[str, str]], spec: RunSpec
 ) -> None:
-    (block,) = spec.suite.efficiency
-    block = msgspec.structs.replace(
-        block, lengths=(64,), modes=("train", "decode"), directions=directions
-    )
-    suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(block,))
-    cells = [job.cell for job in plan_suite(changed(spec, mechanisms=("linear",), suite=suite))]
-    ours = [c for c in cells if isinstance(c, EfficiencyCell) and c.mechanism.name == "linear"]
+    asked = {"mechanisms": ("linear",)}
+    modes = ("train", "decode")
+    ours = timed(spec, asked=asked, lengths=(64,), modes=modes, directions=directions)
     assert sorted((c.mode, c.direction) for c in ours) == sorted((m, d) for d, m in found)
 
 
-def test_decoding_in_both_directions_is_refused(spec: RunSpec) -> None:
-    (block,) = spec.suite.efficiency
-    block = msgspec.structs.replace(block, modes=("decode",), directions=("bidirectional",))
-    with pytest.raises(UsageError, match="decoding is causal"):
-        list(timing_points(block))
+NOT_CAUSAL = ("bidirectional",)
 
 
-def test_compiled_cells_are_cells_of_their_own_and_decoding_has_none(spec: RunSpec) -> None:
-    (block,) = spec.suite.efficiency
-    block = msgspec.structs.replace(
-        block, lengths=(64,), modes=("train", "decode"), executions=("eager", "compiled")
-    )
-    found = [(point["mode"], point["execution"]) for point in timing_points(block)]
+def test_decoding_is_causal_and_eager(spec: RunSpec) -> None:
+    asked = {"lengths": (64,), "executions": ("eager", "compiled")}
+    found = [(p["mode"], p["execution"]) for p in points(spec, **asked, modes=("train", "decode"))]
     assert found == [("train", "eager"), ("train", "compiled"), ("decode", "eager")]
-    block = msgspec.structs.replace(block, modes=("decode",), executions=("compiled",))
-    with pytest.raises(UsageError, match="measured eagerly"):
-        list(timing_points(block))
+    for wrong, word in (
+        ({"executions": ("compiled",)}, "eager"),
+        ({"directions": NOT_CAUSAL}, "causal"),
+    ):
+        with pytest.raises(UsageError, match=word):
+            points(spec, modes=("decode",), **wrong)
 
 
 def test_a_block_for_another_device_is_left_out_and_a_suite_of_such_is_one_line(
     spec: RunSpec,
 ) -> None:
     (block,) = spec.suite.efficiency
-    here, there = (msgspec.structs.replace(block, device=d) for d in ("cpu", "cuda"))
-    there = msgspec.structs.replace(there, batches=(32,))
-    suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(here, there))
-    cells = [job.cell for job in plan_suite(changed(spec, suite=suite))]
+    here, there = replace(block, device="cpu"), replace(block, device="cuda", batches=(32,))
+    suite = replace(spec.suite, quality=(), efficiency=(here, there))
+    cells = [job.cell for job in plan_suite(replace(spec, suite=suite))]
     assert {cell.batch for cell in cells if isinstance(cell, EfficiencyCell)} == {1}
-    suite = msgspec.structs.replace(suite, efficiency=(there,))
-    with pytest.raises(UsageError, match="no block for cpu, only for cuda; say --device cuda") as e:
-        plan_suite(changed(spec, suite=suite))
-    assert "\n" not in str(e.value)
+    with pytest.raises(UsageError, match="--device cuda") as refused:
+        plan_suite(replace(spec, suite=replace(suite, efficiency=(there,))))
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(("device", "batch"), [("cpu", 2), ("cuda", 32)])
@@ -282,7 +265,7 @@ def test_table_2_is_a_training_step_of_the_papers_text_model(
 ) -> None:
     here = Machine(processor="Example GPU", cores=2, driver="580")
     monkeypatch.setattr("lra.engine.plan.spec.machine", lambda device: here)
-    asked = changed(spec, suite=load_suite("table2"), mechanisms=("linear",), device=device)
+    asked = replace(spec, suite=load_suite("table2"), mechanisms=("linear",), device=device)
     cells = [job.cell for job in plan_suite(asked)]
     assert len(cells) == 3 * 4 * 3, "three mechanisms, four lengths, three rounds"
     for cell in cells:
@@ -320,12 +303,12 @@ def _timed_whole(spec: RunSpec, **of_task: object) -> dict[str, EfficiencyCell]:
         + "[default]\nlength = 16\nrows = {train = 9, validation = 9, test = 9}\n"
     )
     (block,) = spec.suite.efficiency
-    block = msgspec.structs.replace(
+    block = replace(
         block, scale=str(scale), task=f"{folder / 'own.py'}:Own", lengths=(16,),
         modes=("train",), levels=("layer", "model"),
     )  # fmt: skip
-    suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(block,))
-    jobs = [job for job in plan_suite(changed(spec, suite=suite)) if job.mechanism == "performer"]
+    suite = replace(spec.suite, quality=(), efficiency=(block,))
+    jobs = [job for job in plan_suite(replace(spec, suite=suite)) if job.mechanism == "performer"]
     assert {job.task for job in jobs} == {"", block.task}
     return {c.level: c for c in (job.cell for job in jobs) if isinstance(c, EfficiencyCell)}
 
@@ -348,13 +331,11 @@ def test_what_is_timed_around_a_mechanism_makes_a_whole_model_due(
 
 def test_a_call_of_so_many_tokens_has_as_many_examples_as_fit(spec: RunSpec) -> None:
     (block,) = spec.suite.efficiency
-    block = msgspec.structs.replace(
-        block, lengths=(32, 64, 100, 4096), modes=("forward",), tokens=1024
-    )
+    block = replace(block, lengths=(32, 64, 100, 4096), modes=("forward",), tokens=1024)
     found = [(point["length"], point["batch"]) for point in timing_points(block)]
     assert found == [(32, 32), (64, 16), (100, 10), (4096, 1)]
     # A person's batches come before the suite's tokens.
-    suite = msgspec.structs.replace(spec.suite, efficiency=(block,))
+    suite = replace(spec.suite, efficiency=(block,))
     (asked,) = along(suite, AxesSpec(batches=(2,))).efficiency
     assert {point["batch"] for point in timing_points(asked)} == {2}
 
@@ -363,12 +344,12 @@ def test_where_a_process_measures_all_of_a_mechanism_its_cells_come_together(
     spec: RunSpec,
 ) -> None:
     (block,) = spec.suite.efficiency
-    block = msgspec.structs.replace(
+    block = replace(
         block, lengths=(8, 16), modes=("forward", "train"), one_process=True, ceilings=True,
         executions=("eager", "compiled"), replicates=2, only=("performer",),
     )  # fmt: skip
-    suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(block, block))
-    jobs = plan_suite(changed(spec, mechanisms=("linear", "performer"), suite=suite))
+    suite = replace(spec.suite, quality=(), efficiency=(block, block))
+    jobs = plan_suite(replace(spec, mechanisms=("linear", "performer"), suite=suite))
     timings = [job for job in jobs if isinstance(job.cell, EfficiencyCell)]
     names = {job.cell.mechanism.name for job in timings}
     assert names == {"identity", "sdpa", "performer"}

@@ -1,4 +1,4 @@
-"""What a check plans: laws, counts and losses always, trainings for accuracy where asked."""
+"""Plan of a check: laws, counts and losses always, trainings for accuracy where asked."""
 
 from __future__ import annotations
 

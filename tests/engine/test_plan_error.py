@@ -64,13 +64,13 @@ def test_each_budget_at_each_place_and_the_defaults_of_what_has_none(cache: str)
 def test_what_does_not_claim_to_come_near_softmax_is_left_out(cache: str, tmp_path: Path) -> None:
     found = cells(cache, "linear", "lstm", "identity", "reformer", "sdpa", "linformer")
     assert {c.mechanism.name for c in found} == {"sdpa", "linformer", "reformer"}
-    with pytest.raises(UsageError, match="none of these claims to come near it: linear, lstm;"):
+    with pytest.raises(UsageError, match=": linear, lstm;"):
         cells(cache, "linear", "lstm")
     # Beside a block that measures something else there is no need to say so.
     suite = Suite(name="both", title="", efficiency=(TIMED,), error=(BLOCK,))
     spec = RunSpec(suite=suite, mechanisms=("linear",), device="cpu", cache=cache)
     assert {type(job.cell) for job in plan_suite(spec)} == {EfficiencyCell}
-    # Of what cannot be imported nothing is known; its cells say why.
+    # A plugin that cannot be imported keeps its cells: they say why.
     (tmp_path / "broken.py").write_text("import nothing_of_that_name\n")
     found = cells(cache, "performer", f"{tmp_path / 'broken.py'}:Broken")
     assert {c.mechanism.name for c in found} > {"performer"}
@@ -85,9 +85,9 @@ def test_a_setting_comes_before_the_budgets(cache: str) -> None:
 @pytest.mark.parametrize(
     ("budgets", "told"),
     [
-        ({"performr": ({},)}, "did you mean 'performer'"),
-        ({"performer": ({"feature": 3},)}, "settings of 'performer': .*did you mean 'features'"),
-        ({"performer": ({"features": 0},)}, "settings of 'performer'"),
+        ({"performr": ({},)}, "'performer'"),
+        ({"performer": ({"feature": 3},)}, "'performer': .*'features'"),
+        ({"performer": ({"features": 0},)}, "'performer'"),
     ],
 )
 def test_a_wrong_budget_is_one_line(

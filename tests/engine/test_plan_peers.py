@@ -96,7 +96,7 @@ def test_a_peer_that_is_not_installed_is_a_row_that_says_so(cache: str) -> None:
 def test_what_has_no_pair_is_left_out_and_nothing_at_all_is_one_line(cache: str) -> None:
     found = {cell.mechanism.name for cell in cells(jobs(cache, "all"))}
     assert {"bigbird", "linear"} < found and "lstm" not in found
-    with pytest.raises(UsageError, match="no pair of lstm; it pairs bigbird, linear") as caught:
+    with pytest.raises(UsageError, match=r"lstm; .*bigbird, linear") as caught:
         jobs(cache, "lstm")
     assert "\n" not in str(caught.value)
 
@@ -110,13 +110,13 @@ def test_what_a_person_sets_comes_before_the_pair(cache: str) -> None:
 @pytest.mark.parametrize(
     ("pair", "told"),
     [
-        (Pair(ours="bigbrd", theirs="peer:hf_bigbird"), "did you mean 'bigbird'"),
-        (Pair(ours="bigbird", theirs="peer:hf_bigbrd"), "did you mean 'peer:hf_bigbird'"),
-        (Pair(ours="linear", theirs="peer:hf_bigbird"), "pair of linear and peer:hf_bigbird"),
-        (Pair(ours="linear", theirs="performer"), "no peer whose counterpart is linear"),
+        (Pair(ours="bigbrd", theirs="peer:hf_bigbird"), "'bigbird'"),
+        (Pair(ours="bigbird", theirs="peer:hf_bigbrd"), "'peer:hf_bigbird'"),
+        (Pair(ours="linear", theirs="peer:hf_bigbird"), "linear and peer:hf_bigbird"),
+        (Pair(ours="linear", theirs="performer"), "no peer"),
         (
             Pair(ours="bigbird", theirs="peer:hf_bigbird", settings={"blok": 4}),
-            "settings of 'bigbird': .*did you mean 'block'",
+            "'bigbird'.*'block'",
         ),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_type_of_numbers_has_a_limit_of_its_own(spec: RunSpec) -> None:
 
 def test_a_suite_for_other_mechanisms_has_none(spec: RunSpec) -> None:
     (block,) = load_suite("certificate").quality[1:]
-    with pytest.raises(UsageError, match="trains none of these mechanisms"):
+    with pytest.raises(UsageError, match="none of these"):
         plan_suite(changed(spec, suite=msgspec.structs.replace(spec.suite, quality=(block,))))
 
 

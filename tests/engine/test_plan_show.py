@@ -1,4 +1,4 @@
-"""What `lra show` asks for reaches its cells: settings, sizes, direction, input."""
+"""Options of `lra show` reach its cells: settings, sizes, direction, input."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ import os
 from pathlib import Path
 from typing import cast
 
-import msgspec
 import pytest
 from diary import Diary
-from engine_jobs import baselines, recalling, timing, training
+from engine_jobs import Run, baselines, recalling, timing, training
+from msgspec.structs import replace
 from processes import gone
 
 from lra.core.protocol import Machine
@@ -52,8 +52,8 @@ def endings(
     [
         ("Killed", "crash", "SIGKILL", "ended by SIGKILL"),
         ("Aborts", "crash", "SIGABRT", "ended by SIGABRT"),
-        ("Exits", "error", "SystemExit", "called sys.exit(0) before it had a result"),
-        ("Vanishes", "error", "NoResult", "exit code 0 before it had a result"),
+        ("Exits", "error", "SystemExit", "sys.exit(0)"),
+        ("Vanishes", "error", "NoResult", "exit code 0"),
         ("Raises", "error", "ValueError", "cannot use 'notes of mine.txt', sorry"),
         ("OutOfMemory", "oom", "MemoryError", "MemoryError"),
         ("TooLarge", "oom", "RuntimeError", "can't allocate memory"),
@@ -65,13 +65,9 @@ def test_every_ending_has_its_status_and_one_line(
     endings: dict[str, Record], toy: str, status: str, kind: str, words: str
 ) -> None:
     record = endings[toy]
-    assert record.status == status
-    assert record.failure is not None
-    assert record.failure.type == kind
-    assert words in record.failure.message
-    assert "\n" not in record.failure.message
-    assert record.failure.phase
-    assert not record.metrics
+    assert record.failure is not None and record.failure.phase and not record.metrics
+    assert (record.status, record.failure.type) == (status, kind)
+    assert words in record.failure.message and "\n" not in record.failure.message
 
 
 def test_a_figure_that_cannot_be_is_an_error_and_no_record_that_cannot_be_read(
@@ -116,7 +112,7 @@ def test_a_cell_that_takes_too_long_is_killed_with_its_children(
     after = timing("Toy", cache)
 
     class Patient(Watcher):
-        """What comes afterwards has all the time there is."""
+        """Takes the limit away after the first cell."""
 
         def finished(self, job: Job, record: Record) -> None:
             pool.timeout = None
@@ -132,80 +128,66 @@ def test_a_cell_that_takes_too_long_is_killed_with_its_children(
 
 
 def test_lengths_beyond_one_that_ran_out_of_memory_are_skipped_not_omitted(
-    server: ForkServer, store: Store, cache: Path
+    run: Run, store: Store, cache: Path
 ) -> None:
     jobs = [timing("TooLarge", cache, length=length) for length in (32, 64, 128)]
     jobs.append(timing("TooLarge", cache, length=128, mode="train"))
-    found = list(Pool(store, server, slots=1).run(jobs))
+    found = run(*jobs)
     assert [record.status for record in found] == ["ok", "oom", "skipped", "oom"]
-    assert found[2].failure is not None
-    assert "oom already at length 64" in found[2].failure.message
+    assert found[2].failure is not None and "length 64" in found[2].failure.message
     assert store.load(jobs[2].cell.id) is not None
 
 
-def test_what_ran_out_of_memory_in_an_earlier_run_is_remembered(
-    server: ForkServer, store: Store, cache: Path
-) -> None:
-    (short,) = Pool(store, server, slots=1).run([timing("TooLarge", cache, length=64)])
-    assert short.status == "oom"
-    longer = [timing("TooLarge", cache, length=length) for length in (128, 256)]
+def test_what_ran_out_of_memory_in_an_earlier_run_is_remembered(run: Run, cache: Path) -> None:
+    short, *longer = (timing("TooLarge", cache, length=length) for length in (64, 128, 256))
+
+    def ended(*jobs: Job, **terms: object) -> list[str]:
+        return [record.status for record in run(*jobs, **terms)]
+
+    assert ended(short) == ["oom"]
     diary = Diary()
-    list(Pool(store, server, slots=1, watcher=diary).run(longer))
+    run(*longer, watcher=diary)
     assert diary.lines == ["skipped TooLarge forward 128", "skipped TooLarge forward 256"]
-    # What is tried again itself says nothing beforehand, and neither does any without pruning.
-    again = Pool(store, server, slots=1).run([timing("TooLarge", cache, length=64), longer[0]])
-    assert [record.status for record in again] == ["oom", "skipped"]
+    # The shortest is itself tried again; without pruning, so is a longer one.
+    assert ended(short, longer[0]) == ["oom", "skipped"]
     # Also where the longer one comes first, as in a rerun that goes on where it was stopped.
-    again = Pool(store, server, slots=1).run([longer[0], timing("TooLarge", cache, length=64)])
-    assert [record.status for record in again] == ["skipped", "oom"]
-    (tried,) = Pool(store, server, slots=1, prune=False).run([longer[0]])
-    assert tried.status == "oom"
+    assert ended(longer[0], short) == ["skipped", "oom"]
+    assert ended(longer[0], prune=False) == ["oom"]
 
 
 def test_what_ran_out_of_time_leaves_out_only_what_has_no_more_of_it(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path
+    run: Run, store: Store, cache: Path, tmp_path: Path
 ) -> None:
-    short, longer = (
-        timing("Sleeps", cache, length=length, note=str(tmp_path)) for length in (32, 64)
-    )
+    short, longer = (timing("Sleeps", cache, length=n, note=str(tmp_path)) for n in (32, 64))
 
     def ended(job: Job, timeout: float) -> str:
-        (record,) = Pool(store, server, slots=1, timeout=timeout).run([job])
+        (record,) = run(job, timeout=timeout)
         return record.status
 
     assert ended(short, 0.5) == "timeout"
-    # What a loaded machine adds to it is no patience.
-    store.save(msgspec.structs.replace(cast(Record, store.load(short.cell.id)), seconds=0.6))
+    # Time added by a loaded machine is no patience.
+    store.save(replace(cast(Record, store.load(short.cell.id)), seconds=0.6))
     assert ended(longer, 0.5) == "skipped"
     assert ended(longer, 1.0) == "timeout"
 
 
 def test_an_old_end_of_another_replicate_leaves_out_nothing_once_its_length_is_tried(
-    server: ForkServer, store: Store, cache: Path
+    run: Run, store: Store, cache: Path
 ) -> None:
-    def job(length: int, replicate: int) -> Job:
-        one = timing("Toy", cache, length=length)
-        return msgspec.structs.replace(
-            one, cell=msgspec.structs.replace(one.cell, replicate=replicate)
-        )
-
-    plan = [job(length, replicate) for replicate in (0, 1) for length in (32, 64)]
+    plan = [timing("Toy", cache, length=length) for _ in range(2) for length in (32, 64)]
+    plan[2:] = [replace(one, cell=replace(one.cell, replicate=1)) for one in plan[2:]]
     failed = {"status": "oom", "failure": Failure(type="MemoryError", message="")}
     for one in (plan[0], plan[2]):
-        (ok,) = Pool(store, server, slots=1).run([one])
-        store.save(msgspec.structs.replace(ok, **failed))
-    (left_out,) = Pool(store, server, slots=1).run([plan[1]])
+        (ok,) = run(one)
+        store.save(replace(ok, **failed))
+    (left_out,) = run(plan[1])
     assert left_out.status == "skipped"
-    assert [record.status for record in Pool(store, server, slots=1).run(plan)] == ["ok"] * 4
+    assert [record.status for record in run(*plan)] == ["ok"] * 4
 
 
-def test_a_training_becomes_a_record_with_its_curve(
-    server: ForkServer, store: Store, cache: Path
-) -> None:
+def test_a_training_becomes_a_record_with_its_curve(run: Run, store: Store, cache: Path) -> None:
     diary = Diary()
-    (record,) = Pool(store, server, slots=1, watcher=diary).run(
-        [training("Toy", cache, steps=20, evaluate_every=10)]
-    )
+    (record,) = run(training("Toy", cache, steps=20, evaluate_every=10), watcher=diary)
     assert record.status == "ok"
     assert {name: (m.unit, m.better) for name, m in record.metrics.items()} == {
         "test_accuracy": ("share", "higher"),
@@ -222,12 +204,8 @@ def test_a_training_becomes_a_record_with_its_curve(
     assert not store.checkpoint(record.id).exists()
 
 
-def test_what_goes_wrong_after_a_training_does_not_lose_it(
-    server: ForkServer, store: Store, cache: Path
-) -> None:
-    (record,) = Pool(store, server, slots=1).run(
-        [training("NoOracle", cache, steps=2, evaluate_every=2)]
-    )
+def test_what_goes_wrong_after_a_training_does_not_lose_it(run: Run, cache: Path) -> None:
+    (record,) = run(training("NoOracle", cache, steps=2, evaluate_every=2))
     assert record.status == "ok" and "test_accuracy" in record.metrics
     assert record.attended is None
     assert record.method["look_failed"] == "NotImplementedError"
@@ -238,20 +216,15 @@ def test_what_goes_wrong_after_a_training_does_not_lose_it(
     [("linear", {}, Metric.share(1.0)), ("sinkhorn", {"block": 8}, None)],
 )
 def test_where_tokens_are_asked_for_what_decodes_is_tried_at_it(
-    server: ForkServer,
-    store: Store,
-    cache: Path,
-    mechanism: str,
-    config: dict[str, int],
-    agreement: Metric | None,
+    run: Run, cache: Path, mechanism: str, config: dict[str, int], agreement: Metric | None
 ) -> None:
-    (record,) = Pool(store, server, slots=1).run([recalling(mechanism, cache, **config)])
+    (record,) = run(recalling(mechanism, cache, **config))
     assert record.status == "ok" and "decode_failed" not in record.method
     assert record.metrics.get("decode_agreement") == agreement
 
 
-def test_baselines_become_a_record(server: ForkServer, store: Store, cache: Path) -> None:
-    (record,) = Pool(store, server, slots=1).run([baselines(cache)])
+def test_baselines_become_a_record(run: Run, cache: Path) -> None:
+    (record,) = run(baselines(cache))
     assert record.status == "ok"
     assert {"majority", "bag_of_tokens"} <= set(record.metrics)
     assert record.metrics["exact_solver"].value == 1.0
@@ -263,13 +236,11 @@ def test_baselines_become_a_record(server: ForkServer, store: Store, cache: Path
         assert metric.value is not None and 0.0 <= metric.value <= 1.0
 
 
-def test_real_data_has_no_rule_that_solves_it(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path
-) -> None:
+def test_real_data_has_no_rule_that_solves_it(run: Run, cache: Path, tmp_path: Path) -> None:
     for split in ("train", "val", "test"):
         rows = "".join(f"( ( ( [MAX {n} ) 0 ) ] )\t{n}\n" for n in range(10))
         (tmp_path / f"basic_{split}.tsv").write_text(f"Source\tTarget\n{rows}")
-    (record,) = Pool(store, server, slots=1).run([baselines(cache, tmp_path)])
+    (record,) = run(baselines(cache, tmp_path))
     assert record.status == "ok" and "majority" in record.metrics
     assert "exact_solver" not in record.metrics and "exact solver" not in record.method
 
@@ -279,22 +250,22 @@ def test_as_many_cells_run_side_by_side_as_cores_allow_and_one_on_a_gpu(cache: P
         here = Machine(processor="toy", cores=16)
         trained = training("Toy", cache)
         cells = [
-            msgspec.structs.replace(trained.cell, machine=here, device=device, threads=threads)
+            replace(trained.cell, machine=here, device=device, threads=threads)
             for device in devices
         ]
-        found = [msgspec.structs.replace(trained, cell=cell) for cell in cells]
+        found = [replace(trained, cell=cell) for cell in cells]
         return [*found, timing("Toy", cache)]
 
     assert default_slots(jobs("cpu", "cpu")) == 16
     assert default_slots([*jobs("cpu"), *jobs("cpu", threads=3)]) == 5
     assert default_slots(jobs("cpu", threads=32)) == 1
-    on_three = [msgspec.structs.replace(job, devices=3) for job in jobs("cpu", threads=2)[:1]]
+    on_three = [replace(job, devices=3) for job in jobs("cpu", threads=2)[:1]]
     assert default_slots([*jobs("cpu"), *on_three]) == 2
     assert default_slots(jobs("cpu", "cuda")) == 1
     assert default_slots(jobs()) == 1
 
 
-def test_timing_waits_until_it_is_alone(server: ForkServer, store: Store, cache: Path) -> None:
+def test_timing_waits_until_it_is_alone(run: Run, cache: Path) -> None:
     diary = Diary()
     jobs = [
         training("Toy", cache, seed=0),
@@ -302,7 +273,7 @@ def test_timing_waits_until_it_is_alone(server: ForkServer, store: Store, cache:
         timing("Toy", cache),
         training("Toy", cache, seed=2),
     ]
-    list(Pool(store, server, slots=3, watcher=diary).run(jobs))
+    run(*jobs, slots=3, watcher=diary)
     events = [line.partition(" ")[0] for line in diary.lines]
     assert events == ["start", "start", "ok", "ok", "start", "ok", "start", "ok"]
     assert diary.lines[4:6] == ["start Toy forward 32", "ok Toy forward 32"]

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,19 +52,23 @@ def other(tmp_path: Path) -> TimingLock:
     return lock
 
 
-def pool(tmp_path: Path, *arguments: object, **terms: object) -> Pool:
-    made = Pool(*arguments, **terms)  # type: ignore[arg-type]
-    made._lock = TimingLock(tmp_path / "lock")
-    return made
+Make = Callable[..., Pool]
+
+
+@pytest.fixture
+def pool(tmp_path: Path, server: ForkServer, store: Store) -> Make:
+    """Make a pool of one slot whose lock is that of the test."""
+
+    def make(**terms: object) -> Pool:
+        made = Pool(**{"store": store, "server": server, "slots": 1, **terms})  # type: ignore[arg-type]
+        made._lock = TimingLock(tmp_path / "lock")
+        return made
+
+    return make
 
 
 def test_trainings_go_on_while_a_timing_waits(
-    server: ForkServer,
-    store: Store,
-    cache: Path,
-    tmp_path: Path,
-    other: TimingLock,
-    monkeypatch: pytest.MonkeyPatch,
+    pool: Make, cache: Path, other: TimingLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "PATIENCE", 0.0)
     left = [3]
@@ -74,15 +79,9 @@ def test_trainings_go_on_while_a_timing_waits(
             other.release()
 
     diary = Waits(released_at_the_third)
-    jobs = [
-        training("Toy", cache, seed=0),
-        timing("Toy", cache),
-        timing("Toy", cache, length=8),
-        training("Toy", cache, seed=1),
-        training("Toy", cache, seed=2),
-        training("Toy", cache, seed=3),
-    ]
-    found = list(pool(tmp_path, store, server, slots=1, watcher=diary).run(jobs))
+    jobs = [training("Toy", cache, seed=seed) for seed in range(4)]
+    jobs[1:1] = [timing("Toy", cache), timing("Toy", cache, length=8)]
+    found = list(pool(watcher=diary).run(jobs))
     order = [jobs.index(job) for r in found for job in jobs if job.cell.id == r.id]
     # Once it is free they wait for the timings again.
     assert order == [0, 3, 4, 1, 2, 5]
@@ -91,22 +90,17 @@ def test_trainings_go_on_while_a_timing_waits(
 
 
 def test_cells_behind_wait_a_moment_for_the_end_of_anothers_timing(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path, other: TimingLock
+    pool: Make, cache: Path, other: TimingLock
 ) -> None:
     diary = Waits()
     diary.waiting = lambda job, whom: other.release()  # type: ignore[method-assign]
     jobs = [timing("Toy", cache), training("Toy", cache)]
-    list(pool(tmp_path, store, server, slots=1, watcher=diary).run(jobs))
+    list(pool(watcher=diary).run(jobs))
     assert [line.partition(" ")[2] for line in diary.lines[::2]] == [job.label for job in jobs]
 
 
 def test_while_it_trains_it_is_in_nobodys_way_and_keeps_its_place(
-    server: ForkServer,
-    store: Store,
-    cache: Path,
-    tmp_path: Path,
-    other: TimingLock,
-    monkeypatch: pytest.MonkeyPatch,
+    pool: Make, cache: Path, tmp_path: Path, other: TimingLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "PATIENCE", 0.0)
     third, got = TimingLock(tmp_path / "lock"), []
@@ -117,24 +111,19 @@ def test_while_it_trains_it_is_in_nobodys_way_and_keeps_its_place(
 
     diary = Waits(lambda: third.release())
     diary.at_training = at_training
-    jobs = [timing("Toy", cache), training("Toy", cache)]
-    list(pool(tmp_path, store, server, slots=1, watcher=diary).run(jobs))
+    list(pool(watcher=diary).run([timing("Toy", cache), training("Toy", cache)]))
     assert got[0] is True
     assert [line.partition(" ")[0] for line in diary.lines] == ["start", "ok", "start", "ok"]
 
 
-def test_a_run_that_only_trains_knows_no_lock(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path, other: TimingLock
-) -> None:
-    run = pool(tmp_path, store, server, slots=1)
-    (tmp_path / "lock").unlink()
+def test_a_run_that_only_trains_knows_no_lock(pool: Make, cache: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "lock")
-    assert [r.status for r in run.run([training("Toy", cache)])] == ["ok"]
+    assert [r.status for r in pool().run([training("Toy", cache)])] == ["ok"]
 
 
 @pytest.mark.parametrize("how", ["budget", "signal", "not admitted"])
 def test_a_run_that_no_longer_waits_gives_up_its_place(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path, other: TimingLock, how: str
+    pool: Make, cache: Path, other: TimingLock, how: str
 ) -> None:
     now, admitted = [0.0], [True]
 
@@ -149,15 +138,8 @@ def test_a_run_that_no_longer_waits_gives_up_its_place(
                 admitted[0] = False
 
     job, diary = timing("Toy", cache), Ends()
-    run = pool(
-        tmp_path,
-        store,
-        server,
-        slots=1,
-        watcher=diary,
-        budget=Budget(100, lambda: now[0]),
-        admits=lambda job: admitted[0],
-    )
+    budget = Budget(100, lambda: now[0])
+    run = pool(watcher=diary, budget=budget, admits=lambda job: admitted[0])
     if how == "signal":
         with pytest.raises(RunStopped):
             list(run.run([job]))
@@ -168,7 +150,7 @@ def test_a_run_that_no_longer_waits_gives_up_its_place(
 
 
 def test_two_runs_take_turns_and_a_series_gives_way(
-    server: ForkServer, cache: Path, tmp_path: Path
+    pool: Make, server: ForkServer, cache: Path, tmp_path: Path
 ) -> None:
     """Each in a thread of its own, with a server of its own."""
     done: list[str] = []
@@ -185,7 +167,7 @@ def test_two_runs_take_turns_and_a_series_gives_way(
             for n in range(1, 7 if name == "first" else 4)
         ]
         with Store(tmp_path / name).locked() as store:
-            records = list(pool(tmp_path, store, server, slots=1, watcher=Tells()).run(jobs))
+            records = list(pool(store=store, server=server, watcher=Tells()).run(jobs))
         apart[name] = [record.method["cells_before"] for record in records]
 
     began = threading.Event()

@@ -47,18 +47,12 @@ def test_a_budget_stops_a_long_training_which_continues_next_time(
     assert store.records() == []
     assert store.checkpoint(job.cell.id).is_file()
 
-    straight = training("Slow", cache, steps=steps, evaluate_every=30, weight_decay=1e-30)
     rest = Diary()
-    again = Pool(store, server, slots=2, watcher=rest)
-    found = {record.id: record for record in again.run([job, straight])}
-    continued, uninterrupted = found[job.cell.id], found[straight.cell.id]
-    assert again.left == []
-    assert continued.method["continued"] is True
+    again = Pool(store, server, slots=1, watcher=rest)
+    (continued,) = again.run([job])
+    assert again.left == [] and continued.method["continued"] is True
     assert min(rest.steps[job.cell.id]) > max(diary.steps[job.cell.id])
     assert not store.checkpoint(job.cell.id).exists()
-    # The same numbers as in one go: a decay of 1e-30 is another cell and the same arithmetic.
-    assert continued.metrics["test_loss"] == uninterrupted.metrics["test_loss"]
-    assert [p.train_loss for p in continued.curve] == [p.train_loss for p in uninterrupted.curve]
 
 
 def test_short_stretches_add_up_to_the_same_training_as_one_long_one(
@@ -78,6 +72,7 @@ def test_short_stretches_add_up_to_the_same_training_as_one_long_one(
         stretches += bool(steps)
     assert stretches >= 2 and reached == sorted(reached), "it began again"
 
+    # A decay of 1e-30 is another cell and the same arithmetic.
     straight = training("Slow", cache, steps=60, evaluate_every=20, weight_decay=1e-30)
     (uninterrupted,) = Pool(store, server, slots=1).run([straight])
     added = store.load(job.cell.id)
@@ -144,7 +139,7 @@ def test_a_signal_saves_the_training_and_ends_the_run(
     ]
     diary = Diary(at_training=lambda: os.kill(os.getpid(), number))
     pool = Pool(store, server, slots=1, watcher=diary)
-    with pytest.raises(RunStopped, match="finished cells are stored, 2 are left") as stopped:
+    with pytest.raises(RunStopped, match="2 are left") as stopped:
         list(pool.run(jobs))
     assert stopped.value.exit_code == 130
     assert [record.id for record in store.records()] == [jobs[0].cell.id]
@@ -213,10 +208,10 @@ def test_a_store_that_fails_ends_the_run_with_its_error(
     server: ForkServer, store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(record: Record) -> None:
-        raise StoreError("cannot write: no space left")
+        raise StoreError("full")
 
     monkeypatch.setattr(store, "save", full)
-    with pytest.raises(StoreError, match="no space left"):
+    with pytest.raises(StoreError, match="full"):
         list(Pool(store, server, slots=1).run([timing("Toy", cache)]))
 
 

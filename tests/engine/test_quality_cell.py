@@ -57,7 +57,7 @@ def test_what_depends_on_its_padding_is_trained_and_looked_at_at_full_length(
     forward = Encoder.forward
 
     def spy(self: Encoder, tokens_BN: torch.Tensor, mask_BN: torch.Tensor | None) -> torch.Tensor:
-        # What is looked at goes in by itself.
+        # Examples whose attention is recorded go in one at a time.
         (looked_at if len(tokens_BN) == 1 else trained).add(tokens_BN.shape[1])
         return forward(self, tokens_BN, mask_BN)
 

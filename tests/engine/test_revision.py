@@ -63,7 +63,7 @@ def test_a_commit_is_found_by_branch_tag_and_hash(home: Path) -> None:
     "name", ["nothing", "--help", "-v", "", "main^{tree}", "v1 main", "deadbeef"]
 )
 def test_what_is_no_commit_is_one_line_with_the_remedy(home: Path, name: str) -> None:
-    with pytest.raises(UsageError, match=r"^no revision '.*' in this clone; name a commit"):
+    with pytest.raises(UsageError, match=r"^no revision '"):
         commit_of(name)
 
 
@@ -71,7 +71,7 @@ def test_outside_a_clone_there_are_no_revisions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(revision, "HOME", tmp_path)
-    with pytest.raises(UsageError, match="revision 'main': the project is installed here"):
+    with pytest.raises(UsageError, match=r"revision 'main': .*installed"):
         commit_of("main")
     assert last_commit() is None
 
@@ -124,7 +124,7 @@ def test_in_a_hook_of_git_the_work_tree_is_still_ours(
 def test_what_git_refuses_is_one_line(home: Path) -> None:
     (home / ".git" / "worktrees").write_text("in the way")
     with (
-        pytest.raises(UsageError, match=r"^git worktree add: .*; mend that") as error,
+        pytest.raises(UsageError, match=r"^git worktree add: ") as error,
         work_tree("v1"),
     ):
         pass
@@ -147,7 +147,7 @@ def pip(environments: Path, does: str) -> None:
 
 
 def asked(environments: Path) -> list[str]:
-    """What pip was asked."""
+    """Command lines of pip so far."""
     file = environments.parent / "asked"
     lines = file.read_text().splitlines() if file.exists() else []
     return [line for line in lines if "pip" in line]
@@ -162,7 +162,8 @@ def test_revisions_that_ask_for_the_same_packages_share_an_environment(
         assert first.python == second.python and first.python.is_file()
         assert (first.name, first.root, first.commit) == ("v1", one, commit_of("v1")[:12])
         assert (second.name, second.root, second.commit) == ("main", other, commit_of("main")[:12])
-        assert told == ["installing the packages of v1, once"]
+        (line,) = told
+        assert "v1" in line
         assert asked(environments) == ["-m pip install --quiet a b"]
         (other / "constraints.txt").write_text("a==1\n")
         third = build("main", other, told.append)
@@ -193,14 +194,10 @@ def test_packages_that_cannot_be_installed_are_one_line_and_tried_again(
     pip(environments, "echo some >&2; echo 'ERROR: no matching a' >&2; exit 1")
     with work_tree("v1") as tree:
         for _ in range(2):
-            with pytest.raises(UsageError) as error:
+            with pytest.raises(UsageError, match=r"^revision 'v1': .*: ERROR: no matching a; "):
                 build("v1", tree, lambda _: None)
-            assert str(error.value) == (
-                "revision 'v1': its packages cannot be installed: ERROR: no matching a; see that "
-                "pip reaches its index, or name another revision"
-            )
         pip(environments, "exit 1")
-        with pytest.raises(UsageError, match="it said nothing; see"):
+        with pytest.raises(UsageError, match="said nothing"):
             build("v1", tree, lambda _: None)
         pip(environments, "exit 0")
         assert build("v1", tree, lambda _: None).python.is_file()

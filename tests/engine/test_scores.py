@@ -1,4 +1,4 @@
-"""What a training is quoted by, in the task's own unit."""
+"""Score of a training, in the task's own unit."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from engine_jobs import timing
+from engine_jobs import Run, timing
 from msgspec.structs import replace
 from processes import gone, wait_until
 
@@ -23,10 +23,6 @@ from lra.store import Store
 
 def series(*jobs: Job, name: str = "of one mechanism") -> list[Job]:
     return [replace(job, series=name) for job in jobs]
-
-
-def carried_out(server: ForkServer, store: Store, jobs: list[Job]) -> list[Record]:
-    return list(Pool(store, server, slots=1).run(jobs))
 
 
 def before(records: list[Record]) -> list[object]:
@@ -48,41 +44,38 @@ def started(server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_series_has_one_process_and_other_cells_their_own(
-    server: ForkServer, store: Store, cache: Path, started: list[object]
+    run: Run, cache: Path, started: list[object]
 ) -> None:
     one = series(*(timing("Toy", cache, length=n) for n in (8, 16, 32)))
     other = series(timing("Slow", cache), name="of another")
-    found = carried_out(server, store, [*one, *other, timing("Toy", cache, mode="train")])
+    jobs = [*one, *other, timing("Toy", cache, mode="train")]
+    found = run(*jobs)
     assert [record.status for record in found] == ["ok"] * 5
     assert before(found) == [0, 1, 2, 0, None]
     assert len(started) == 3
-    assert [r.id for r in found] == [job.cell.id for job in one] + [
-        other[0].cell.id,
-        found[-1].id,
-    ]
+    assert [r.id for r in found] == [job.cell.id for job in jobs]
     assert all(record.seconds > 0.0 for record in found)
     assert gone(worker.pid for worker in started)  # type: ignore[attr-defined]
 
 
 def test_after_a_failure_there_is_a_new_process_and_after_a_refusal_none(
-    server: ForkServer, store: Store, cache: Path, started: list[object]
+    run: Run, cache: Path, started: list[object]
 ) -> None:
     toys = ("Raises", "Toy", "Refuses", "Toy", "Killed", "Toy")
     jobs = series(*(timing(toy, cache, length=8 * n) for n, toy in enumerate(toys, start=1)))
-    found = carried_out(server, store, jobs)
+    found = run(*jobs)
     assert [r.status for r in found] == ["error", "ok", "unsupported", "ok", "crash", "ok"]
     assert before(found) == [0, 0, 1, 2, None, 0]
     assert len(started) == 3
 
 
 def test_a_failure_has_its_own_last_words_and_its_own_time(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path
+    run: Run, cache: Path, tmp_path: Path
 ) -> None:
     jobs = series(
         timing("Toy", cache), timing("Raises", cache), timing("Sleeps", cache, note=str(tmp_path))
     )
-    pool = Pool(store, server, slots=1, timeout=4.0)
-    good, bad, slow = pool.run(jobs)
+    good, bad, slow = run(*jobs, timeout=4.0)
     assert good.status == "ok"
     assert bad.failure is not None and "the last words" in bad.failure.tail
     assert slow.status == "timeout" and slow.failure is not None
@@ -91,7 +84,7 @@ def test_a_failure_has_its_own_last_words_and_its_own_time(
 
 
 def test_a_waiting_worker_that_is_killed_costs_no_cell(
-    server: ForkServer, store: Store, cache: Path, started: list[object]
+    run: Run, cache: Path, started: list[object]
 ) -> None:
     class Killer(Watcher):
         """Ends the worker between two cells."""
@@ -103,7 +96,7 @@ def test_a_waiting_worker_that_is_killed_costs_no_cell(
             assert wait_until(lambda: not Path(f"/proc/{worker.pid}").exists())  # type: ignore[attr-defined]
 
     jobs = series(*(timing("Toy", cache, length=n) for n in (8, 16, 32)))
-    found = list(Pool(store, server, slots=1, watcher=Killer()).run(jobs))
+    found = run(*jobs, watcher=Killer())
     assert [record.status for record in found] == ["ok"] * 3
     assert before(found) == [0, 0, 0] and len(started) == 3
 

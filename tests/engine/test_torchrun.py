@@ -85,7 +85,7 @@ def test_fewer_rows_than_processes_are_refused() -> None:
     second.index, second.count = 1, 2
     rows, lengths = np.array([7, 8, 9]), np.array([30, 10, 20])
     assert list(second.share(rows, lengths)) == [9]
-    with pytest.raises(LraError, match=r"^a batch of 1 rows is not enough for 2 devices; "):
+    with pytest.raises(LraError, match=r"1 rows .* 2 devices"):
         second.share(rows[:1], lengths[:1])
 
 
@@ -138,7 +138,7 @@ def test_processes_end_with_the_worker_that_started_them(
 
 @pytest.fixture
 def as_in_a_worker() -> Iterator[None]:
-    """What a worker finds; environment and signals are afterwards what they were."""
+    """Environment of a worker; it and the signals are restored afterwards."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     with patch.dict(os.environ, {"PYTHONPATH": str(Path(lra.__file__).parents[1])}):
         yield
@@ -158,12 +158,8 @@ def test_a_training_that_loses_a_process_each_time_is_given_up_and_keeps_its_che
     monkeypatch.setattr(torchrun, "oom_kills", lambda: 5)
     job = shared("KilledAgain", cache, note=tmp_path, steps=60, evaluate_every=10)
     told: list[Progress] = []
-    with pytest.raises(LraError) as caught:
+    with pytest.raises(LraError, match=r"^process 1 of 2 ended with SIGKILL, 2 times of 2; "):
         torchrun.run(saving(job, tmp_path), told.append)
-    assert str(caught.value) == (
-        "process 1 of 2 ended with SIGKILL, 2 times of 2; what was reached stands in the "
-        "checkpoint: run again with --rerun failed, or with fewer --devices"
-    )
     # The first start reached a validation, the second went on to the next.
     assert torch.load(tmp_path / "saved.pt")["step"] == 20
     validated = [one.step for one in told if one.loss is not None]
@@ -183,7 +179,7 @@ def test_a_training_that_loses_processes_for_memory_is_out_of_it(
     kills = iter([5, 7])
     monkeypatch.setattr(torchrun, "oom_kills", lambda: next(kills))
     monkeypatch.setattr(torchrun, "_launch", launch)
-    with pytest.raises(MemoryError, match=r"^process 1 of 2 ended with SIGKILL: the kernel killed"):
+    with pytest.raises(MemoryError, match=r"^process 1 of 2 ended with SIGKILL"):
         torchrun.run(shared("Toy", cache), lambda progress: None)
     assert started == [2] * torchrun.TRIES
 
@@ -194,7 +190,7 @@ def test_a_process_that_falls_silent_is_not_waited_for_for_ever(
 ) -> None:
     monkeypatch.setattr(torchrun, "TRIES", 1)
     job = shared("FallsSilent", cache, note=tmp_path, patience=8.0, evaluate_every=10)
-    with pytest.raises(LraError, match=r"^one of 2 processes fell silent, .*; what was reached"):
+    with pytest.raises(LraError, match=r"^one of 2 processes fell silent"):
         torchrun.run(saving(job, tmp_path), lambda progress: None)
     pids = [int((tmp_path / f"rank-{rank}").read_text()) for rank in range(2)]
     assert gone(pids)

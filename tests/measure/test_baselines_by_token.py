@@ -27,7 +27,7 @@ def scores(train: Split, test: Split, metric: str) -> dict[str, float]:
     )
 
 
-# Token 1: label 0 twice, 1 once. Token 2: label 1 four times. Of all: 1 five times, 0 twice.
+# Token 1: label 0 twice, 1 once. Token 2: label 1 four times. Together: 1 five times, 0 twice.
 TRAIN = split((1, 0), (1, 0), (1, 1), (2, 1), (2, 1), (2, 1), (2, 1))
 
 
@@ -41,7 +41,7 @@ def test_bits_are_of_training_counts_each_plus_one() -> None:
     test = split((1, 0), (2, 2), (3, 1))
     found = scores(TRAIN, test, "bits_per_byte")
     assert found["current_token"] == pytest.approx(-sum(map(math.log2, shares)) / 3)
-    # Of labels one is added to each, and not for each token.
+    # One is added to the count of each label, and not for each token.
     of_labels = [(2 + 1) / (7 + CLASSES), (0 + 1) / (7 + CLASSES), (5 + 1) / (7 + CLASSES)]
     assert found["majority"] == pytest.approx(-sum(map(math.log2, of_labels)) / 3)
 

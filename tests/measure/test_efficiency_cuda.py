@@ -73,7 +73,7 @@ def test_each_time_has_its_clock_and_all_that_throttled_it(monkeypatch: pytest.M
     assert 0.0 < (found.metrics["latency_wall"].value or 0.0) < 0.002
     assert found.method["timer"] == "CUDA events, L2 flushed outside"
     assert found.method["timer_wall"] == "perf_counter_ns, synchronised, L2 flushed outside"
-    # What was seen after a block of samples alone is there too.
+    # A limit seen only after a block of samples is there too.
     assert found.method["throttled_by"] == ["power cap", "temperature"]
     assert found.method["board_before"]["celsius"] == 80
     assert found.metrics["energy"].why_null == "it does not tell"

@@ -260,7 +260,7 @@ def test_the_prediction_falls_with_features_and_grows_ever_faster_with_scale() -
         return found
 
     assert law(0.25, 256) == pytest.approx(law(0.25, 64) / 2)
-    # Of tiny inputs the features' own size counts: linear in the scale.
+    # At tiny inputs the features' own size counts: linear in the scale.
     assert law(0.002) == pytest.approx(2 * law(0.001), rel=1e-3)
     assert 2.0 < law(0.25) / law(0.125) < law(0.5) / law(0.25) < law(0.75) / law(0.375)
 

@@ -148,7 +148,7 @@ def test_what_has_no_weights_is_not_looked_at(mechanism):
 
 
 def test_an_input_that_is_too_long_is_not_looked_at(monkeypatch):
-    # Of both heads, and with room for a class token.
+    # Weights of both heads, with room for a class token.
     weights = 2 * (SIDE**2 + 1) ** 2
     monkeypatch.setattr("lra.measure.trained_attention.MOST_WEIGHTS", weights)
     assert looked(model()) is not None

@@ -1,4 +1,4 @@
-"""What sections are made of, from records built in code; tables as plain text to compare."""
+"""Inputs of sections, from records built in code; tables as plain text to compare."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from lra.core.cells import (
     QualityCell,
     ShowCell,
 )
-from lra.core.metric_units import Made, made
+from lra.core.metric_kinds import MetricKind, metric_kinds
 from lra.core.pattern import pack
 from lra.core.profile_metrics import PARTS, part_metric
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
@@ -259,7 +259,7 @@ def profile(
     measure: int = 1,
     **fields: Any,
 ) -> Record:
-    """Of a step that counts a billion operations; its backward pass takes half of its parts."""
+    """Profile of a step of a billion operations; its backward pass takes half of its parts."""
     own, versions = answering(name, "cost")
     cell = ProfileCell(
         **{
@@ -319,7 +319,7 @@ def with_metrics(record: Record, **values: float) -> Record:
     """The record with further or other figures, as its kind of cell makes them."""
     more = {}
     for name, value in values.items():
-        known = made(record.cell).get(name, Made("count"))
+        known = metric_kinds(record.cell).get(name, MetricKind("count"))
         sampled = {"samples": (value,), "minimum": value, "q1": value, "q3": value}
         how = sampled if known.sampled and not math.isnan(value) else {}
         more[name] = Metric(value=value, unit=known.unit, better=known.better, **how)  # type: ignore[arg-type]
@@ -340,7 +340,7 @@ def error(
     measure: str = "x1",
     **fields: Any,
 ) -> Record:
-    """Of which the gradients are off twice, three and four times as much as the output."""
+    """Errors whose gradients are off twice, three and four times as much as the output."""
     own, versions = answering(name)
     cell = ErrorCell(
         scale="mini",

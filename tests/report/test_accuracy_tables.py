@@ -11,7 +11,7 @@ from lra.report.load.select import join
 from lra.report.model import Row, Table, Value
 from lra.report.sections import accuracy
 
-from .sample import LENGTHS, MODEL, THERE, TRAINING, baseline, data, edited, quality
+from .sample import HERE, LENGTHS, MODEL, THERE, TRAINING, baseline, data, edited, quality
 
 
 def tables(records: list[Record], reference: list[Record] | None = None) -> list[Table]:
@@ -189,6 +189,19 @@ def test_reference_rows_name_their_machine_below() -> None:
     (found,) = tables([quality("performer", "text", 0.78)], reference)
     assert row(found, "majority").origin == row(found, "sdpa").origin == "reference"
     assert any(THERE.name in note for note in found.notes)
+
+
+def test_trainings_that_devices_or_classes_of_machine_share_are_named() -> None:
+    shared = msgspec.structs.replace(quality("a", "text"), method={"devices": 4})
+    elsewhere = quality("a", "text", seed=1, machine=THERE)
+    notes = table(shared, elsewhere, quality("b", "text")).notes
+    assert [note for note in notes if "a on text (4)" in note]
+    assert [note for note in notes if HERE.name in note and THERE.name in note]
+    assert not [
+        note
+        for note in table(quality("a", "text"), quality("b", "text")).notes
+        if "devices" in note or THERE.name in note
+    ]
 
 
 def test_a_start_that_favours_softmax_attention_is_said_with_its_tasks() -> None:

@@ -92,7 +92,7 @@ addEventListener("message", (message) => {
 
 
 def browse(page: Path, profile: Path, *what: str) -> str:
-    """What the browser prints, asked for `what`, once the scripts of the page have run."""
+    """Standard output of the browser under the flags `what`, after the scripts of the page."""
     assert BROWSER is not None
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]
     flags += ["--disable-background-networking", "--disable-component-update", "--disable-quic"]
@@ -108,7 +108,7 @@ def with_script(page: Path, script: str, place: Path) -> Path:
 
 
 def told(page: Path, place: Path, *what: str) -> dict[str, Any]:
-    """What the scripts of a page have written into it."""
+    """Findings that the scripts of a page have written into it."""
     shown = browse(page, place / "profile", *what, "--dump-dom")
     found = re.search(r'<pre id="found">(.*?)</pre>', shown, re.DOTALL)
     assert found is not None, shown[-500:]
@@ -132,13 +132,13 @@ def test_a_click_sorts_each_group_and_the_third_restores_the_order(found: dict[s
 
 
 def test_numbers_sort_as_numbers_and_words_stay_below(found: dict[str, Any]) -> None:
-    """Of Pathfinder, where a training of the sample ran out of time."""
+    """The column is Pathfinder's, where a training of the sample ran out of time."""
     most, words = 0, 0
     for direction, sign in (("up", 1), ("down", -1)):
         for cells in found[f"{direction} cells"]:
             numbers = [sign * float(cell) for cell in cells if re.match(r"[\d.]+$", cell)]
             assert numbers == sorted(numbers)
-            # What failed has no number and stays below.
+            # A failed cell has no number and stays below.
             assert all(re.match(r"[\d.]+$", cell) for cell in cells[: len(numbers)])
             most, words = max(most, len(numbers)), words + len(cells) - len(numbers)
     assert most > 1 and words > 0
@@ -176,7 +176,7 @@ def test_a_filter_leaves_the_rows_that_have_the_words(found: dict[str, Any]) -> 
 def test_every_sort_button_takes_the_focus_and_one_column_says_that_it_sorts(
     found: dict[str, Any],
 ) -> None:
-    """What has the focus and is a button is pressed by the browser on Enter and on space."""
+    """A button with the focus is pressed by the browser on Enter and on space."""
     assert len(found["buttons"]) > 10 and all(found["buttons"])
     assert found["sorted"] == 0
     assert found["up aria"] == "ascending"

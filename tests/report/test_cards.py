@@ -76,6 +76,16 @@ def test_the_curve_is_the_runs_own_where_the_reference_has_more_times() -> None:
     assert drawn[0] == drawn[1]
 
 
+def test_a_setting_that_was_timed_at_one_length_has_no_crossover_beside_others() -> None:
+    records = [efficiency(EXACT, n, "train", 1e-3 * (n / 256) ** 2) for n in (256, 512, 1024, 2048)]
+    for n in (256, 512, 1024, 2048):
+        records.append(efficiency(mechanism("linear", features=8), n, "train", 4e-3 * n / 256))
+    records.append(efficiency(mechanism("linear", features=64), 512, "train", 1e-6))
+    (section,) = [one for one in card("linear", *records).sections if one.topic == "Costs"]
+    times = [row for row in section.tables[0].rows if row.label.startswith("time")]
+    assert [row.values[0].number for row in times] == [pytest.approx(1024, rel=0.01)]
+
+
 def test_each_setting_has_accuracies_crossovers_and_uses_of_its_own() -> None:
     """None is picked for its test accuracy, and none is told apart by its label alone."""
     records = [efficiency(EXACT, n, "train", 1e-3 * (n / 256) ** 2) for n in (256, 512, 1024)]

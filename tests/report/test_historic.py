@@ -12,7 +12,7 @@ from lra.report.render import render
 FOLDER = Path(__file__).parents[1] / "fixtures/records"
 THEN = FOLDER / "schema-1"
 FIRST, LAST = "4d094396cf31d48aa05c", "8e32141faa9c050a0184"
-"""Of the same timing."""
+"""First and last record of the same timing."""
 
 
 def read(id: str) -> Record:
@@ -26,7 +26,7 @@ def test_of_each_record_it_is_told_where_it_is_from() -> None:
 
 
 def test_the_first_and_the_last_of_a_timing_are_one_question() -> None:
-    """What a later program added to cells is what the earlier one did without saying so."""
+    """Fields that a later program added to cells default to the earlier one's behaviour."""
     first, last = read(FIRST), read(LAST)
     assert len({first.cell.id, last.cell.id, first.id, last.id}) == 4
     selection = join([first, last], [])

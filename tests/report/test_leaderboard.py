@@ -27,6 +27,7 @@ from .sample import (
     quality,
     shown,
     store,
+    with_metrics,
 )
 
 
@@ -90,6 +91,13 @@ def test_the_same_function_is_never_told_apart() -> None:
     assert members(board([*records, broken])) == {EXACT, "full"}
 
 
+def test_softmax_attention_with_fewer_parameters_is_another_function() -> None:
+    records = run({EXACT: 0.90}, {EXACT: 1.0, "multi_query": 1.0})
+    records.append(quality("multi_query", "text", 0.60, parameters=60_000))
+    exact = [check("multi_query", "always"), check(EXACT, "always")]
+    assert members(board([*records, *exact])) == {EXACT}
+
+
 def test_seeds_tell_apart_what_one_could_not() -> None:
     records = [
         quality(name, "text", 0.70 + add + 0.001 * seed, seed=seed)
@@ -133,6 +141,41 @@ def test_what_was_trained_with_other_settings_than_timed_says_so() -> None:
         records += [efficiency(one, n, "train", second) for n in (512, 1024)]
     linear = next(one for one in board(records).standings if one.key.mechanism == "linear")
     assert linear.time is not None and linear.time.other_settings
+
+
+def test_each_figure_that_is_known_is_a_column_and_no_other() -> None:
+    records = run({EXACT: 0.9, "linear": 0.8}, {EXACT: 2.0, "linear": 1.0})
+    assert columns(records) == ["accuracy, %", "training time", "memory"]
+    for name, second in {EXACT: 1e-3, "linear": 2e-3}.items():
+        records.append(efficiency(name, 2048, "train", 4 * second))
+        step = efficiency(name, 512, "decode", second)
+        records.append(with_metrics(step, state_bytes=1e6))
+    records.append(check("linear"))
+    assert columns(records) == [
+        "accuracy, %",
+        "training time",
+        "memory",
+        "decoding time",
+        "state",
+        "pays from",
+        "laws held",
+    ]
+
+
+def columns(records: list[Record]) -> list[str]:
+    board = headline(analyse(join(records, []))).leaderboard
+    assert board is not None
+    return list(board.columns)
+
+
+def test_mechanisms_that_were_only_timed_stand_below_the_trained() -> None:
+    records = run({EXACT: 0.9, "linear": 0.8}, {EXACT: 2.0, "linear": 1.0, "reformer": 0.5})
+    records.append(efficiency("peer:performer_pytorch", 1024, "train", 0.1))
+    board = headline(analyse(join(records, []))).leaderboard
+    assert board is not None
+    assert [row.mechanism for row in board.rows] == [EXACT, "linear", "reformer"]
+    accuracy, time, *_ = board.rows[-1].values
+    assert accuracy.number is None and time.number == pytest.approx(0.25)
 
 
 def test_a_shortcut_that_is_not_beaten_is_marked() -> None:

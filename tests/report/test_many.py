@@ -37,7 +37,7 @@ def test_five_thousand_records_are_a_page_of_less_than_five_megabytes(twice: lis
     page = twice[0] / "index.html"
     assert page.stat().st_size < MOST
     text = page.read_text(encoding="utf-8")
-    # What has no room is said.
+    # The number of pictures left out is given.
     assert "The page has room for the first 24 of 60 pictures" in text
     assert text.count("<details>") == 1
     # Every mechanism has its row in the tables, drawn and named in a figure or not.

@@ -27,7 +27,7 @@ _VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 
 class Page(HTMLParser):
-    """What a browser would load, and whether every element is closed."""
+    """Resources that a browser would load, and whether every element is closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

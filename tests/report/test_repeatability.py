@@ -113,6 +113,6 @@ def test_the_sentence_is_of_the_run_alone_and_the_table_has_the_reference_too() 
     found = section(run, reference)
     assert titles(found.tables[0]) == ["linear", "full (reference)"]
     assert "1 cell of 2 processes, the machine busy in 0 of 2." in found.text[0]
-    # Of one process each nothing is said of the run.
+    # One process each says nothing of the run.
     found = section(run[:1], reference)
     assert len(found.tables) == 1 and found.text == ()

@@ -227,7 +227,7 @@ def test_seeds_of_one_mechanism_say_how_far_two_seeds_are_apart() -> None:
 def test_luck_is_counted_by_training() -> None:
     records = [
         *trained("sdpa", 0.8),
-        # Of 2000 rows; guessing at one half reaches 52.6 % by luck, at 40 % 42.6 %.
+        # With 2000 rows, guessing at one half reaches 52.6 % by luck, at 40 % 42.6 %.
         *(quality("linear", task, 0.51, seed=seed) for task in TASKS for seed in range(3)),
         baseline("listops", majority=0.4),
         baseline("text", majority=0.5),

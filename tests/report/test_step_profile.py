@@ -100,7 +100,7 @@ def test_steps_that_take_longer_at_a_new_length_are_named() -> None:
 
 @pytest.mark.parametrize(("rate", "step", "text"), [(200 / 3, 0.02, "50.0"), (50.0, 0.0, NO_VALUE)])
 def test_rate_and_time_agree(rate: float, step: float, text: str) -> None:
-    """Of two stretches of 10 and 30 ms the median is 20 ms, that of their rates 67."""
+    """Two stretches of 10 and 30 ms have a median of 20 ms, their rates one of 67."""
     uneven = with_metrics(
         profile("linear", "text", seconds=0.02), steps_per_second=rate, step_seconds=step
     )

@@ -1,4 +1,4 @@
-"""What of a configuration is in force, and what tells several apart."""
+"""Settings of a configuration in force, and those in which several differ."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_record_from_before_a_switch_is_the_same_as_one_at_its_default(
 
 
 def test_configurations_that_differ_stay_apart_in_force() -> None:
-    """Of what is built from options there are two defaults: a record does not say which."""
+    """Adapters built from options have two defaults: a record does not say which."""
     for defaults in ADAPTERS[2:]:
         for key, value in (("mask_form", ""), ("mask_form", "additive"), ("mask_per_head", True)):
             other = {**defaults, key: value}

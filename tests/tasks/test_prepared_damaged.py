@@ -6,7 +6,6 @@ from itertools import count
 
 import numpy as np
 import pytest
-from tasks.sources.side_by_side import generate
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import SPLITS, Split
@@ -18,6 +17,7 @@ from tasks.sources.checking import check_whole
 from tasks.sources.draft import drafting
 from tasks.sources.facts import prepared_set, read_facts, refuse_changed
 from tasks.sources.opening import open_or_prepare
+from tasks.sources.parallel import generate
 
 SPEC = DataSpec(task="listops", length=64, rows=Rows(train=40, validation=10, test=20))
 _later = count(1)

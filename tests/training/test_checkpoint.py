@@ -12,7 +12,7 @@ import torch
 from lra.core.errors import LraError
 from lra.core.records import CurvePoint
 from lra.training import checkpoint, loop
-from lra.training.checkpoint import Best, Generators, Standing
+from lra.training.checkpoint import Best, Generators, TrainingState
 
 
 class Kept:
@@ -29,13 +29,13 @@ class Kept:
         )  # fmt: skip
         weights = {name: value + 1 for name, value in self.model.state_dict().items()}
         loss_sum, best = torch.tensor(0.1, dtype=torch.float64), Best(7, 1 / 3, 0.3, weights)
-        self.standing = Standing(loss_sum, 9, 2.5, [point], best)
+        self.state = TrainingState(loss_sum, 9, 2.5, [point], best)
 
     def save(self) -> None:
         now = Generators([torch.get_rng_state()], [])
-        checkpoint.save(self.path, "run", self.standing, self.model, self.optimiser, now)
+        checkpoint.save(self.path, "run", self.state, self.model, self.optimiser, now)
 
-    def load(self, run: str = "run") -> Standing | None:
+    def load(self, run: str = "run") -> TrainingState | None:
         return checkpoint.load(self.path, run, self.model, self.optimiser, self.toy.CPU)
 
     def read_step(self) -> int:
@@ -61,8 +61,8 @@ def test_everything_comes_back(toy: ModuleType, kept: Kept) -> None:
 
     assert torch.equal(torch.rand(4), drawn)
     assert found is not None
-    assert (found.step, found.seconds, found.curve) == (9, 2.5, kept.standing.curve)
-    assert torch.equal(found.loss_sum, kept.standing.loss_sum)
+    assert (found.step, found.seconds, found.curve) == (9, 2.5, kept.state.curve)
+    assert torch.equal(found.loss_sum, kept.state.loss_sum)
     assert found.loss_sum.dtype == torch.float64
     assert (found.best.step, found.best.accuracy, found.best.loss) == (7, 1 / 3, 0.3)
     for name, value in kept.model.state_dict().items():
@@ -161,7 +161,7 @@ def test_a_write_that_fails_leaves_the_old_file(
         raise OSError("disk full")
 
     monkeypatch.setattr(torch, "save", half)
-    kept.standing.step = 100
+    kept.state.step = 100
     with pytest.raises(LraError, match=r"'a\.pt'.*disk full"):
         kept.save()
     monkeypatch.undo()
@@ -178,7 +178,7 @@ def test_of_two_writers_at_once_the_last_has_the_file_whole(
     def interrupted(content: object, stream: BinaryIO) -> None:
         stream.write(b"half")
         monkeypatch.undo()
-        kept.standing.step = 10
+        kept.state.step = 10
         kept.save()
         between.append(kept.read_step())
         stream.seek(0)
@@ -195,7 +195,7 @@ def saved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The steps at which a training would have been written."""
     steps: list[int] = []
     monkeypatch.setattr(
-        checkpoint, "save", lambda path, run, standing, *rest: steps.append(standing.step)
+        checkpoint, "save", lambda path, run, state, *rest: steps.append(state.step)
     )
     return steps
 

@@ -1,1 +1,1 @@
-"""Peers whose calls no signature explains, each behind `forward(x, mask)`."""
+"""Peers with calls that no signature explains, each behind `forward(x, mask)`."""

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from lra.core.errors import UsageError, ensure_readable
+from lra.core.paths import opened
 from lra.core.protocol import Frozen, Positive
 from lra.core.scales import convert, read_toml
 from lra.engine.cluster.shared_folder import SharedFolder
@@ -22,11 +23,11 @@ _ctrl_c = signal.getsignal(signal.SIGINT)
 
 import dask_jobqueue  # noqa: E402
 
-# Its import makes every Ctrl-C an exit without a word.
+# The import makes every Ctrl-C an exit without a word.
 signal.signal(signal.SIGINT, _ctrl_c)
 
 WORKER_CONFIG = {
-    # It would look at the threads a hundred times a second, beside what is timed.
+    # Dask's profiler would look at the threads a hundred times a second, beside what is timed.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "10s",
     "distributed.admin.tick.interval": "1s",
@@ -40,7 +41,7 @@ _LOOPBACK = "127.0.0.1:0"
 
 
 class JobArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """Those arguments of dask-jobqueue's classes that are read or added to here."""
+    """Arguments of dask-jobqueue's classes that are read or added to here."""
 
     processes: Positive = 1
     job_script_prologue: tuple[Any, ...] = ()
@@ -49,25 +50,25 @@ class JobArguments(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Batch(Frozen, frozen=True, kw_only=True):
-    """A cluster's file."""
+    """Content of a cluster's file."""
 
     system: Literal["slurm", "pbs", "sge", "lsf", "oar", "moab", "htcondor"]
     jobs: Positive
-    """How many jobs are asked for, a worker each unless `job.processes` says more."""
+    """Number of jobs, with one worker each unless `job.processes` says more."""
     job: dict[str, Any] = {}
     """Arguments of dask-jobqueue's class for the system, passed on as they are."""
 
     @property
     def workers(self) -> int:
-        """How many workers there are once all jobs run."""
+        """Number of workers once all jobs run."""
         return self.jobs * msgspec.convert(self.job, JobArguments).processes
 
 
 def read_batch(file: Path) -> Batch:
     """Return a cluster's file; raises `UsageError` naming what does not fit."""
     where = f"--cluster '{file}'"
-    with ensure_readable(where):
-        content = file.read_bytes()
+    with ensure_readable(where), opened(file) as stream:
+        content = stream.read()
     try:
         batch = convert(read_toml(content, where), Batch, where)
         convert(batch.job, JobArguments, f"{where}, [job]")
@@ -77,7 +78,7 @@ def read_batch(file: Path) -> Batch:
 
 
 def make(batch: Batch, folder: SharedFolder, name: str) -> dask_jobqueue.JobQueueCluster:
-    """Return the cluster of a file, its scheduler running here and no job asked for yet.
+    """Return the cluster of a file, with its scheduler running here and no job submitted yet.
 
     Raises `UsageError` for arguments that dask-jobqueue does not take.
     """
@@ -99,20 +100,20 @@ def make(batch: Batch, folder: SharedFolder, name: str) -> dask_jobqueue.JobQueu
 def batch_cluster(
     batch: Batch, folder: SharedFolder, name: str
 ) -> Iterator[dask_jobqueue.JobQueueCluster]:
-    """Keep as many jobs in the queue as a file asks for, while the context lasts; one that ends
-    at its time limit is asked for again."""
+    """Keep as many jobs in the queue as the file asks for, while the context lasts; a job that ends
+    at its time limit is submitted again."""
     with make(batch, folder, name) as cluster:
         cluster.adapt(minimum_jobs=batch.jobs, maximum_jobs=batch.jobs)
         yield cluster
 
 
 def _arguments(batch: Batch) -> dict[str, Any]:
-    """The arguments of dask-jobqueue's class: the file's, with our own."""
+    """Arguments of dask-jobqueue's class: the file's, with our own."""
     own = msgspec.convert(batch.job, JobArguments)
     exports = {
         "PYTHONPATH": environment()["PYTHONPATH"],
         "PYTHONSAFEPATH": "1",
-        # Variables that set Dask's configuration.
+        # Environment variables that set Dask's configuration.
         **{
             "DASK_" + name.upper().replace(".", "__").replace("-", "_"): str(value)
             for name, value in WORKER_CONFIG.items()
@@ -125,7 +126,7 @@ def _arguments(batch: Batch) -> dict[str, Any]:
             *own.job_script_prologue,
             *(f"export {name}={shlex.quote(value)}" for name, value in exports.items()),
         ],
-        # A worker without a dashboard has a page of its state all the same.
+        # A worker without a dashboard still serves a page of its state.
         "worker_extra_args": [
             "--no-dashboard",
             "--dashboard-address",

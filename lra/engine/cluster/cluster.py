@@ -1,4 +1,4 @@
-"""A cluster that a run is connected to: its workers, and which of them may take a cell."""
+"""The cluster of a run: its workers, and which of them may take a cell."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lra.engine.process.error_text import named_line
 from lra.engine.process.signals import Terminated
 
 _BETWEEN = 0.5
-"""Seconds between two questions for who is there."""
+"""Seconds between two queries for workers."""
 
 
 class ClusterLost(LraError):  # noqa: N818  what became of it
@@ -40,18 +40,18 @@ class Worker:
     name: str
     handshake: Handshake
     gpu: str = ""
-    """The one that is its own, as CUDA_VISIBLE_DEVICES has it; empty where it has none."""
+    """GPU of its own, as in CUDA_VISIBLE_DEVICES; empty where it has none."""
     job: Job | None = None
-    """The one that it runs."""
+    """Job that it runs; None while it is free."""
 
     @property
     def host(self) -> str:
-        """Its machine."""
+        """Name of its machine."""
         return self.handshake.host
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables of its cells."""
+        """Environment variables of its cells."""
         found = {name: os.environ[name] for name in offline.VARIABLES if name in os.environ}
         return found | ({"CUDA_VISIBLE_DEVICES": self.gpu} if self.gpu else {})
 
@@ -59,9 +59,8 @@ class Worker:
 class Cluster:
     """The client's side of a cluster.
 
-    `name` is the value of `--cluster`. With `pins` each worker gets a GPU of its own, where
-    machines have any. `patience` is for how many seconds a run waits for a worker while there is
-    none.
+    `name` is the value of `--cluster`. With `pins` each worker gets a GPU of its own, on machines
+    with any. `patience` is how many seconds a run without workers waits for one.
     """
 
     def __init__(
@@ -72,29 +71,30 @@ class Cluster:
         self.run = f"lra-{uuid.uuid4().hex}"
         """Name of the run, and of the topic of its workers' events."""
         self.workers: dict[str, Worker] = {}
-        """Those that may run cells, by address."""
+        """Workers that may run cells, by address."""
         self.machines: dict[str, Machine] = {}
-        """Their class, by device; {} before the first has joined."""
+        """Workers' class of machine, by device; {} before the first has joined."""
         self._pins = pins
         self._software = software()
         self._refused: set[str] = set()
         self.refusals: list[str] = []
-        """Why workers may not run cells, a line each; for the run to tell and clear."""
+        """Reasons why workers may not run cells, a line each; the run prints and clears them."""
         self._updated = 0.0
 
     @property
     def device(self) -> Device:
-        """cuda where its workers have GPUs and torch is a build that can use them."""
+        """Device of the cells: cuda where workers have GPUs and torch is a build that can use
+        them."""
         has = "cuda" in self.machines and "+cpu" not in library_version("torch")
         return "cuda" if has else "cpu"
 
     @property
     def size(self) -> int:
-        """How many workers there are now."""
+        """Number of workers at present."""
         return len(self.workers)
 
     def update(self) -> None:
-        """See who has come and gone; not more often than it is worth.
+        """Update the workers that have joined or left, every few seconds at most.
 
         Raises `ClusterLost` where the scheduler does not answer.
         """
@@ -103,7 +103,7 @@ class Cluster:
         if time.monotonic() - self._updated < _BETWEEN:
             return
         try:
-            # Not `scheduler_info`: it is silent on a scheduler that does not answer, and the
+            # Not `scheduler_info`: it does not report a scheduler that does not answer, and the
             # client overwrites it, without any worker, every two seconds.
             found = self.client.sync(self.client.scheduler.identity, n_workers=-1)["workers"]
             for address in self.workers.keys() - found.keys():
@@ -124,15 +124,15 @@ class Cluster:
         self.refusals.append(f"worker {name} {why}")
 
     def free(self, closed: set[str]) -> list[Worker]:
-        """Return the workers without a cell whose machine is none of `closed`."""
+        """Return the workers without a cell on machines not in `closed`."""
         return [one for one in self.workers.values() if one.job is None and one.host not in closed]
 
     def place(self, job: Job, closed: set[str]) -> Worker | None:
         """Return a free worker that may run a job now; None where there is none.
 
-        A timing has a machine for itself: where none is free of our cells, the one with the fewest
-        is added to `closed`, the machines that take no more. Cells on the CPU, of workers on the
-        same processors, compute with no more threads than there are processors.
+        A timing has a machine to itself: where none is free of our cells, the one with the fewest
+        is added to `closed`, the machines that take no more cells. Cells on the CPU, of workers on
+        the same processors, compute with no more threads than there are processors.
         """
         for worker in self.free(closed):
             if self._fits(worker, job):
@@ -153,7 +153,7 @@ class Cluster:
         )
 
     def release(self) -> None:
-        """Let workers that go on living end what they keep for the run."""
+        """Let workers that outlive the run release what they keep for it."""
         with suppress(OSError):
             self.client.run(release, self.run, workers=list(self.workers), on_error="ignore")
 
@@ -166,7 +166,7 @@ class Cluster:
         except Terminated:
             raise
         except Exception as error:
-            # Whatever it is, it is over there, and this run has to go on without.
+            # Whatever the error is, it is the worker's, and this run has to go on without it.
             why = (
                 f"cannot say what it is ({named_line(error)}); "
                 "start it from the environment of the run"

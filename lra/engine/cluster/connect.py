@@ -1,4 +1,4 @@
-"""Opening a cluster from the value of `--cluster`."""
+"""Connection to the cluster that `--cluster` names."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from lra.engine.machine import host
 from lra.engine.process.error_text import one_line
 
 _PATIENCE = 60.0
-"""Seconds without any worker before a run gives up, where no queue may be the reason; also those
-that further workers have to come once there is one."""
+"""Seconds without any worker before a run gives up, unless a queue may be the reason; also the
+seconds that further workers have to join after the first."""
 _PORTS = 65535
 _CONFIG = {
     **WORKER_CONFIG,
-    # A death is counted, and the job run again, by us.
+    # The run itself counts a death and runs the job again.
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.worker-ttl": "60s",
-    # Seconds that a scheduler has to answer.
+    # Seconds for a scheduler to answer.
     "distributed.comm.timeouts.connect": "10s",
 }
 
 
 def workers_asked(value: str, device: Device | None) -> int | None:
-    """Return how many workers `--cluster` asks for, without connecting; None where it is the
-    address of a scheduler, which knows.
+    """Return how many workers `--cluster` asks for, without connecting; None for the address of a
+    scheduler.
 
-    Raises `UsageError` for what names no cluster.
+    Raises `UsageError` for a value that names no cluster.
     """
     target = _target(value, device)
     if isinstance(target, Batch):
@@ -61,13 +61,13 @@ def open_cluster(
 ) -> Iterator[Cluster]:
     """Connect to `local:N`, the address of a scheduler, or the jobs of a TOML file.
 
-    `device` is for cells, None for a GPU where workers have one; `echo` gets warnings, and `left`
-    says how many seconds the run still has. Raises `LraError` where a cluster does not answer, no
-    worker comes, or one may not run cells of this run.
+    `device` is that of the cells, None for a GPU where workers have one; `echo` gets warnings, and
+    `left` returns the seconds that the run still has. Raises `LraError` where a cluster does not
+    answer, no worker comes, or one may not run cells of this run.
     """
     target = _target(value, device)
     if dask.config.get("distributed.comm.require-encryption") and not _has_tls(target):
-        # Said here, for a Dask cluster that fails to start is never closed.
+        # Raised here: a Dask cluster that fails to start is never closed.
         raise UsageError(
             f"--cluster '{value}' has no TLS, which Dask's configuration asks for; see "
             "docs/cluster.md, section Security, or unset distributed.comm.require-encryption"
@@ -89,7 +89,7 @@ def open_cluster(
             address = cluster.scheduler_address if cluster else value
             security = cluster.security if cluster else None
             with warnings.catch_warnings():
-                # Versions are compared when workers join, in our words.
+                # Our own handshake compares versions when workers join.
                 warnings.simplefilter("ignore")
                 client = stack.enter_context(
                     Client(address, security=security, set_as_default=False)
@@ -114,7 +114,7 @@ def open_cluster(
 def wait_for_workers(
     cluster: Cluster, number: int, echo: Callable[[str], None], left: Callable[[], float]
 ) -> None:
-    """Wait for the first workers: until there are so many, or as many as come in time.
+    """Wait for the first workers: for as many as `number`, or as many as come in time.
 
     Raises `LraError` where one may not run cells, or none comes.
     """
@@ -145,7 +145,7 @@ def wait_for_workers(
 
 
 def is_open(address: str) -> bool:
-    """Return whether others than this machine may reach an address, and no TLS keeps them out."""
+    """Return whether other machines can reach an address without TLS."""
     if _has_tls(address):
         return False
     return not ip_address(get_address_host(resolve_address(address))).is_loopback
@@ -161,20 +161,21 @@ def _target(value: str, device: Device | None) -> int | Batch | str:
     """Return what `--cluster` names, without connecting: a number of workers of this machine, a
     file, or the address of a scheduler.
 
-    Raises `UsageError` for what is none of them.
+    Raises `UsageError` for any other value.
     """
     if value.startswith(PREFIX):
         return number_of_workers(value, device or host.default_device())
     if Path(value).suffix == ".toml":
         return read_batch(Path(value))
     try:
-        # A client that is given another address prints a traceback of its own when it is dropped.
+        # A client that is given any other address prints a traceback of its own when it is dropped.
         name, port = get_address_host_port(value)
         if not name:
             raise ValueError("no host")
         if port > _PORTS:
             raise ValueError(f"no port has the number {port}")
-        # As the system's own look-up does, whose error comes from a task that nobody waits for.
+        # As the system's own look-up encodes it: its error would come from a task that nobody
+        # awaits.
         name.encode("idna")
     except UnicodeError as error:
         raise UsageError(

@@ -1,6 +1,6 @@
 """The grid: runs jobs on the workers of a cluster, and stores their records.
 
-Dask may run a task twice; a record is written once, here, from the first end that is received.
+Dask may run a task twice; a record is written once, here, from the first outcome received.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from lra.engine.process.supervisor import TICK, utc
 from lra.store import Store
 
 DEATHS = 2
-"""Workers that may die under a cell before it is taken for the reason."""
+"""Workers that may die under a cell before the cell counts as the reason."""
 _LATE = 2.0
-"""Seconds for the last events of a run to come here."""
+"""Seconds for the last events of a run to arrive."""
 
 
 @dataclass(eq=False)
 class _Task:
-    """A job that a worker has been given."""
+    """A job that was given to a worker."""
 
     job: Job
     worker: Worker
     future: Future
     saved: float
-    """When its checkpoint was last written before; 0 where there is none."""
+    """Time of its checkpoint's last write before the task; 0 where there was none."""
     started_at: str
     began: float
     phase: str = "start"
@@ -51,8 +51,8 @@ class _Task:
 class Grid(Runner):
     """Runs jobs on the workers of a cluster; see `Runner`.
 
-    A job whose worker dies runs again on another; one that has ended `DEATHS` workers, without a
-    new checkpoint in between, becomes a row that says so.
+    A job whose worker dies runs again on another; after `DEATHS` deaths without a new checkpoint
+    its record says so.
     """
 
     def __init__(self, store: Store, cluster: Cluster, **terms: Unpack[RunnerOptions]) -> None:
@@ -62,20 +62,21 @@ class Grid(Runner):
         self._tasks: dict[str, _Task] = {}
         self._deaths: Counter[str] = Counter()
         self._events: SimpleQueue[TaskEvent | str] = SimpleQueue()
-        """Of workers, and the keys of tasks that are done."""
+        """Events of workers, and the keys of tasks that are done."""
         self._stopping = False
         self._alone_since = time.monotonic()
         cluster.client.subscribe_topic(cluster.run, self._put)
 
     def _put(self, event: tuple[float, bytes]) -> None:
-        """Take an event of the topic, with its time, in a thread of the client's."""
+        """Take an event of the topic, with its time; runs in a thread of the client's."""
         self._events.put(msgspec.msgpack.decode(event[1], type=TaskEvent))
 
     def _is_busy(self) -> bool:
         return bool(self._tasks)
 
     def _start(self) -> Iterator[Record]:
-        """Give jobs to free workers; one that finds none lets those behind it go first."""
+        """Give jobs to free workers; a job without a suitable worker lets those behind it go
+        first."""
         closed: set[str] = set()
         for job in list(self._waiting):
             if not self._cluster.free(closed):
@@ -89,8 +90,8 @@ class Grid(Runner):
 
     def _launch(self, job: Job, worker: Worker) -> None:
         order = Order(
-            # Absolute paths, for workers have another current folder, and no series, for there
-            # each cell has a process of its own.
+            # Absolute paths, since workers have another current folder. No series, since each cell
+            # there has a process of its own.
             job=replace(job, cache=str(Path(job.cache).resolve()), series=""),
             run=self._cluster.run,
             folder=self._cluster.folder,
@@ -102,7 +103,7 @@ class Grid(Runner):
         future = self._cluster.client.submit(
             run_cell, order, key=key, workers=[worker.address], pure=False
         )
-        # After its events: a worker's messages keep their order.
+        # Queued after its events: a worker's messages keep their order.
         future.add_done_callback(lambda _: self._events.put(key))
         worker.job = job
         saved = self._saved_at(job)
@@ -136,7 +137,7 @@ class Grid(Runner):
             case TaskEvent(content=Ended(record=None, unfit=why)):
                 self._forget(key)
                 if not self._stopping:
-                    # Nobody here asked for it: the worker is no longer to be used.
+                    # The run did not cancel it: the worker is no longer to be used.
                     self._refuse(task.worker, why or "is being ended")
                 self._run_again(task.job)
             case TaskEvent(content=Ended(record=Record() as record)):
@@ -144,7 +145,7 @@ class Grid(Runner):
                 yield self._keep(task.job, record)
 
     def _check_workers(self) -> Iterator[Record]:
-        """See which workers have come and gone."""
+        """Update the workers that have come and gone."""
         cluster = self._cluster
         cluster.update()
         for key, task in list(self._tasks.items()):
@@ -162,14 +163,15 @@ class Grid(Runner):
             )
 
     def _forget(self, key: str) -> _Task:
-        """Forget a task and its future: Dask runs again those held when their worker is lost."""
+        """Forget a task and its future: Dask would run held ones again when their worker is
+        lost."""
         task = self._tasks.pop(key)
         task.worker.job = None
         task.future.release()
         return task
 
     def _end_without_news(self, task: _Task, error: BaseException | None) -> Iterator[Record]:
-        """Deal with a task that is done, and none of whose events was its end."""
+        """Handle a task that is done without a final event."""
         if error is None or type(error).__name__ == "KilledWorker":
             self._cluster.workers.pop(task.worker.address, None)
             yield from self._worker_died(task)
@@ -178,7 +180,7 @@ class Grid(Runner):
             self._run_again(task.job)
 
     def _worker_died(self, task: _Task) -> Iterator[Record]:
-        """Count a death against the job that the worker had, unless it had come further."""
+        """Count a death against the worker's job, from zero where its checkpoint moved on."""
         job, name = task.job, task.worker.name
         self._deaths[job.cell.id] *= self._saved_at(job) <= task.saved
         self._deaths[job.cell.id] += 1
@@ -196,7 +198,7 @@ class Grid(Runner):
         )
 
     def _run_again(self, job: Job) -> None:
-        """Let a job without a record run once more, where there is still time for it."""
+        """Queue a job without a record again, where there is still time for it."""
         if self._stopping:
             self._leave(job)
         else:
@@ -214,9 +216,9 @@ class Grid(Runner):
     def _stop_all(self, grace: float) -> list[Record]:
         self._stopping = True
         late: list[Record] = []
-        # A cluster that is lost has been told of, or is by the line of what is left.
+        # The loss of a cluster is reported already, or will be with the cells that are left.
         with suppress(OSError, ClusterLost):
-            # Workers see that, let their cells save themselves, and say so.
+            # Workers see the cancellation, let their cells save themselves, and report.
             self._cluster.client.cancel([task.future for task in self._tasks.values()])
             deadline = time.monotonic() + grace + _LATE
             while self._tasks and self._signals.count < 2 and time.monotonic() < deadline:

@@ -1,4 +1,5 @@
-"""Facts that a worker gives of itself when it joins, and whether it may run cells of this run."""
+"""Handshake of a worker that joins: its machine and software, and whether it may run cells of this
+run."""
 
 from __future__ import annotations
 
@@ -28,23 +29,23 @@ class Handshake(Frozen, frozen=True, kw_only=True):
     """A worker's machine and its software."""
 
     software: dict[str, str]
-    """Versions by name; the same here and at every worker."""
+    """Versions by name; a worker's must equal the run's."""
     machines: dict[str, Machine]
-    """Its class, by device."""
+    """Class of the machine, by device."""
     host: str
-    """Tells machines apart; means nothing else."""
+    """Opaque name that tells machines apart."""
     cpus: tuple[int, ...]
-    """The processors that it may use."""
+    """Processors that it may use."""
     gpus: tuple[str, ...]
-    """The GPUs that it sees, as CUDA_VISIBLE_DEVICES names them."""
+    """GPUs that it sees, as named in CUDA_VISIBLE_DEVICES."""
     provenance: Provenance
     problem: str
-    """Why it cannot use the shared folder; empty where it can."""
+    """Reason why it cannot use the shared folder; empty where it can."""
 
 
 def introduce(folder: SharedFolder) -> bytes:
-    """Return this process's handshake, for a run that asks a new worker; as MessagePack, which a
-    run with other software fails to decode without harm."""
+    """Return this process's handshake, for a run that asks a new worker; as MessagePack, since a
+    run with other software fails to decode that without harm."""
     devices: list[Device] = ["cpu", "cuda"] if host.gpus() else ["cpu"]
     found = Handshake(
         software=software(),
@@ -59,7 +60,7 @@ def introduce(folder: SharedFolder) -> bytes:
 
 
 def software() -> dict[str, str]:
-    """Return versions of what is installed here, and a hash of the project's sources."""
+    """Return versions of the installed software, and a hash of the project's sources."""
     files = sorted(
         file
         for room in _ROOMS

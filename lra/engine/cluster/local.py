@@ -1,4 +1,4 @@
-"""`--cluster local:N`: a scheduler and N workers on this machine, which end with the run."""
+"""`--cluster local:N`: a scheduler and N workers on this machine, ended with the run."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from lra.engine.process.temporary import TemporaryFolder, sweep
 
 PREFIX = "local:"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""A terminal or a queue sends them to all processes of a run, which tells its workers itself."""
+"""Signals that a terminal or a queue sends to all processes of a run: the run tells its workers
+itself."""
 _LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-"""Whoever reaches a port of Dask's runs code as this user."""
+"""Address that keeps others out: whoever reaches a port of Dask's runs code as this user."""
 
 
 def number_of_workers(value: str, device: Device) -> int:
     """Return N of `local:N`: one worker for each GPU or, on the CPU, for each core at most.
 
-    Raises `UsageError` for what is no such number.
+    Raises `UsageError` for any other value.
     """
     most = len(host.gpus()) if device == "cuda" else host.cores_allowed()
     if not most:
-        # The error that no GPU is visible.
+        # Raises the error that no GPU is visible.
         host.machine(device)
     digits = value.removeprefix(PREFIX)
     number = int(digits) if digits.isdecimal() else 0
@@ -45,12 +46,12 @@ def number_of_workers(value: str, device: Device) -> int:
 
 
 class LocalWorker(Worker):  # type: ignore[misc]  # Dask has no types
-    """A Dask worker with a log of its own, which leaves signals to the run."""
+    """A Dask worker with a log of its own; it leaves signals to the run."""
 
     def __init__(self, *args: Any, name: str, folder: SharedFolder, **options: Any) -> None:
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
-        # Not for what it starts: a cell saves itself at a signal.
+        # But not in the processes that it starts: a cell saves itself at a signal.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         file = os.open(folder.log(name), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(file, 1)
@@ -59,7 +60,7 @@ class LocalWorker(Worker):  # type: ignore[misc]  # Dask has no types
 
 
 class LocalCluster(SpecCluster):  # type: ignore[misc]
-    """A scheduler here, and workers whose nannies, in a thread, start one again that dies."""
+    """A scheduler here, and workers with nannies, in a thread, that replace a dead one."""
 
     def _new_worker_name(self, number: int) -> str:
         return f"local-{number}"
@@ -67,7 +68,7 @@ class LocalCluster(SpecCluster):  # type: ignore[misc]
 
 @contextmanager
 def local_cluster(number: int, folder: SharedFolder) -> Iterator[LocalCluster]:
-    """Keep a scheduler and so many workers while the context lasts, or this process."""
+    """Keep a scheduler and that many workers while the context lasts, or this process."""
     sweep()
     with closing(TemporaryFolder("lra-cluster-")) as scratch, ExitStack() as stack:
         options = {
@@ -79,10 +80,10 @@ def local_cluster(number: int, folder: SharedFolder) -> Iterator[LocalCluster]:
             "dashboard": False,
             "local_directory": str(scratch.path),
         }
-        # A nanny may take long to start a worker again, and has no queue to ask.
+        # A nanny may take long to restart a worker, and there is no queue to wait in.
         stack.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1d"}))
-        # Dask's threads, and the workers that they start, leave signals to the main thread; where
-        # Python starts its tracker, it lets them through.
+        # Dask's threads, and the workers that they start, leave signals to the main thread;
+        # Python's resource tracker would unblock them where it starts.
         resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:

@@ -16,10 +16,10 @@ _LOGGERS = ("distributed", "tornado", "asyncio", "lra.cluster")
 
 
 class SharedFolder(Frozen, frozen=True):
-    """A store's folder, and the token in it by which a worker knows that it sees the same one."""
+    """A store's folder, with a token in it that shows a worker that it sees the same one."""
 
     path: str
-    """Absolute, the same on all machines."""
+    """Absolute path, the same on all machines."""
     token: str
 
     @property
@@ -28,7 +28,8 @@ class SharedFolder(Frozen, frozen=True):
         return Path(self.path) / f".cluster-{self.token}"
 
     def problem(self) -> str:
-        """Return why this machine cannot use the folder, after a worker's name; empty if it can."""
+        """Return why this machine cannot use the folder, to follow a worker's name; empty if it
+        can."""
         if not self.token_file.is_file():
             return (
                 f"does not see the store '{self.path}'; mount it there, or choose another --store"
@@ -53,7 +54,7 @@ class SharedFolder(Frozen, frozen=True):
 def share(store: Path) -> Iterator[SharedFolder]:
     """Make a store's folder, and keep a token in it while the context lasts.
 
-    Raises `StoreError` where that cannot be.
+    Raises `StoreError` where the folder cannot be made or written.
     """
     folder = SharedFolder(str(store.resolve()), uuid.uuid4().hex)
     try:
@@ -74,7 +75,7 @@ def share(store: Path) -> Iterator[SharedFolder]:
 
 @contextmanager
 def log_to(file: Path) -> Iterator[None]:
-    """Send what Dask and cells log in this process to a file alone, while the context lasts."""
+    """Send this process's log, Dask's and the cells', to a file alone, while the context lasts."""
     handler = logging.FileHandler(file, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s"))
     loggers = [logging.getLogger(name) for name in _LOGGERS]

@@ -1,7 +1,7 @@
 """The worker's side: a pool of one slot, whose records go to the run as events of its topic.
 
 The worker computes nothing itself: each cell has a process of its own, as on one machine. Records
-are no results of Dask tasks, which stay on a worker and are computed anew when it dies.
+are not the results of Dask tasks: those stay on a worker and are computed anew when it dies.
 """
 
 from __future__ import annotations
@@ -31,39 +31,39 @@ from lra.store import Store
 
 _ENDS = (Status.closing_gracefully, Status.closing, Status.closed, Status.failed)
 _OF_NANNY = "MALLOC_TRIM_THRESHOLD_"
-"""Variable by which Dask's nanny has freed memory given back; it would slow what is timed."""
+"""Variable by which Dask's nanny has freed memory returned at once; it would slow timed calls."""
 
 logger = logging.getLogger("lra.cluster")
 
 
 class Order(Frozen, frozen=True, kw_only=True):
-    """A job for one worker, with what it has to know of the run."""
+    """A job for one worker, with the facts about the run that it needs."""
 
     job: Job
     run: str
     """Name of the run, and of the topic of its events."""
     folder: SharedFolder
     environment: dict[str, str] = {}
-    """Variables of the cell: the one GPU that it computes on, whether hubs are asked."""
+    """Environment variables of the cell: the GPU that it computes on, whether hubs are asked."""
     timeout: float | None = None
-    """Seconds for the cell."""
+    """Time limit of the cell in seconds."""
     grace: float
-    """Seconds that a cell has to save itself once its task is cancelled."""
+    """Seconds for a cell to save itself once its task is cancelled."""
 
 
 class Waiting(Frozen, frozen=True, tag="waiting"):
-    """A timing waits for another run's on its machine."""
+    """A timing that waits for another run's on its machine."""
 
     holder: str
 
 
 class Ended(Frozen, frozen=True, tag="ended"):
-    """The cell has ended, or never started."""
+    """The end of a cell, or of the attempt to start it."""
 
     record: Record | None = None
-    """None where it was stopped before it had one, or `unfit`."""
+    """Record of the cell; None where it was stopped before it had one, or `unfit`."""
     unfit: str = ""
-    """Why the worker cannot run cells, after its name; empty where it can."""
+    """Reason why the worker cannot run cells, to follow its name; empty where it can."""
 
 
 class TaskEvent(Frozen, frozen=True):
@@ -74,7 +74,7 @@ class TaskEvent(Frozen, frozen=True):
 
 
 class Task(Watcher):
-    """A task of Dask's, which sends news of its cell."""
+    """A Dask task that sends news of its cell."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -83,7 +83,7 @@ class Task(Watcher):
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the run has cancelled it, or is gone, or the worker itself has to end."""
+        """Whether the run has cancelled the task, or is gone, or the worker itself has to end."""
         task = self._worker.state.tasks.get(self._key)
         return self._worker.status in _ENDS or task is None or task.state == "cancelled"
 
@@ -93,35 +93,35 @@ class Task(Watcher):
         self._worker.log_event(self.order.run, event)
 
     def started(self, job: Job) -> None:
-        """Note it in the log."""
+        """Log the start."""
         logger.info("start %s", job.label)
 
     def progress(self, job: Job, progress: Progress) -> None:
-        """Send it."""
+        """Send the progress."""
         self.send(progress)
 
     def waiting(self, job: Job, whom: str) -> None:
-        """Send it."""
+        """Send that the job waits."""
         self.send(Waiting(whom))
 
 
 class TaskBudget(Budget):
-    """The time of a cell: none is left once its task is cancelled."""
+    """Time budget of a cell: nothing is left once its task is cancelled."""
 
     def __init__(self, task: Task) -> None:
         self._task, self.grace = task, task.order.grace
 
     @property
     def left(self) -> float:
-        """All or none."""
+        """Seconds left: all or none."""
         return 0.0 if self._task.is_cancelled else math.inf
 
 
 class WorkerPool(Pool):
-    """Runs cells of one run, one at a time; their records are for the run to store."""
+    """A pool that runs the cells of one run, one at a time; the run stores their records."""
 
     def __init__(self, order: Order) -> None:
-        # The fork server before anything imports torch: the worker itself never does.
+        # Starts the fork server before anything imports torch: the worker itself never does.
         with _environment(order.environment):
             super().__init__(Store(Path(order.folder.path)), ForkServer(), slots=1, prune=False)
 
@@ -146,11 +146,12 @@ class WorkerPool(Pool):
 _LOCK = threading.Lock()
 """One cell at a time: a worker with several threads may serve several runs."""
 _POOLS: dict[str, WorkerPool] = {}
-"""That of the last run, by name. Each run has its own, which imports the sources as they are."""
+"""Pool of the last run, by the run's name. Each run has its own, which imports the sources as they
+are then."""
 
 
 def run_cell(order: Order) -> None:
-    """Run the cell of an order, and send how it ended: a task of Dask's."""
+    """Run the cell of an order, and send how it ended; the function of a Dask task."""
     logger.setLevel(logging.INFO)
     with _LOCK, log_to(order.folder.log(str(get_worker().name))):
         task = Task(order)
@@ -176,7 +177,7 @@ def _run(task: Task) -> Ended:
     except LraError as error:
         _close_pools()
         return Ended(unfit=f"cannot run cells: {error}")
-    # A failure with the folder says nothing of the cell.
+    # A failure of the folder says nothing of the cell.
     if record and record.failure and (problem := folder.problem()):
         return Ended(unfit=problem)
     return Ended(record)
@@ -190,7 +191,7 @@ def _close_pools() -> None:
 
 @contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Have these variables, and not the nanny's, while the context lasts: the next run may want
+    """Set these variables, and unset the nanny's, while the context lasts: the next run may want
     others."""
     before = {name: os.environ.get(name) for name in (*variables, _OF_NANNY)}
     os.environ.update(variables)

@@ -17,15 +17,15 @@ _TIMING = (
     "lra/measure", "lra/models", "lra/engine/process/worker.py", "lra/engine/process/launch.py",
     "lra/engine/work/efficiency.py", "lra/engine/work/mechanism.py",
 )  # fmt: skip
-"""Code that times: with other code, times are figures of another kind."""
+"""Code of timings: a change makes their figures another kind."""
 _CHECKING = (
     *_TIMING, "lra/engine/work", "lra/training", "lra/verify", "lra/scales", "tasks",
     "attention_impls/positions", "lra/engine/plan/check.py", "lra/engine/gate/figures.py",
     "lra/suites/check.toml", "lra/suites/check_quality.toml", "constraints.txt",
 )  # fmt: skip
-"""Code that trains and tries laws too, with suites and the packages asked for."""
+"""Code of trainings and laws besides, with suites and the packages asked for."""
 
-# It runs in a tree, as that tree has it: what it imports there has been there all along.
+# Run by each tree's own code: all that it imports there exists in every tree.
 _ASK = """
 import json, sys
 from pathlib import Path
@@ -57,9 +57,9 @@ class SourceHashes(Frozen, frozen=True):
     timing: tuple[str, ...]
     checking: tuple[str, ...]
     mechanisms: dict[str, str]
-    """By name, what a timing or a training asks of them."""
+    """Hashes by mechanism, of the parts that a timing or a training uses."""
     claims: dict[str, str] = {}
-    """By name, all of them: also what they say of themselves."""
+    """Hashes by mechanism, of all parts: also of its claims."""
 
 
 def hash_sources(root: Path) -> SourceHashes:
@@ -76,12 +76,12 @@ def hash_sources(root: Path) -> SourceHashes:
 
 
 def changed_mechanisms(before: SourceHashes, after: SourceHashes) -> list[str]:
-    """Return the mechanisms that are new or may take another time, sorted."""
+    """Return the mechanisms that are new or may take a different time, sorted."""
     return _differing(before.mechanisms, after.mechanisms)
 
 
 def affected_mechanisms(before: SourceHashes, after: SourceHashes) -> list[str]:
-    """Return the mechanisms of which a check may come out otherwise: all, where what checks them
+    """Return the mechanisms whose check may come out differently: all, where the checking code
     changed."""
     if before.checking != after.checking:
         return sorted(after.mechanisms)

@@ -1,6 +1,6 @@
 """Baselines on disk: a folder per machine class, a file per mechanism, and a journal of reasons.
 
-They are committed and reviewed like code: sorted, indented, a line a figure.
+They are committed and reviewed like code: sorted, indented, one figure a line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lra.verdict.baseline import Figures
 
 _Value = TypeVar("_Value")
 _JOURNAL, _NOISE = "_journal.json", "_noise.json"
-"""No mechanism's name begins like that."""
+"""Names of these two files; no mechanism's name begins with an underscore."""
 
 
 class Reason(Frozen, frozen=True):
@@ -28,7 +28,7 @@ class Reason(Frozen, frozen=True):
 
     date: str
     commit: str
-    """On top of which it was taken; what it was taken for is in the commit that holds it."""
+    """Commit that it was taken on top of; the commit that holds it has the change itself."""
     mechanisms: tuple[str, ...]
     reason: str
 
@@ -39,7 +39,7 @@ class Noise(Frozen, frozen=True):
     spread: float
     """Standard deviation of the logarithms of ratios between pairs of processes."""
     allowed: float
-    """Slowdown, as a share, that is not told from noise."""
+    """Slowdown, as a share, that is within the noise."""
     pairs: int
 
 
@@ -51,36 +51,36 @@ class Baselines:
         self.path = folder / machine
 
     def exists(self) -> bool:
-        """Return whether this class of machine has any."""
+        """Return whether this class of machine has a baseline."""
         return bool(self.journal())
 
     def names(self) -> list[str]:
-        """Return the mechanisms that have one, sorted."""
+        """Return the mechanisms with a baseline, sorted."""
         there = path_kind(self.path) == "folder"
         files = self.path.glob("*.json") if there else ()
         return sorted(unquote(f.stem) for f in files if f.name not in (_JOURNAL, _NOISE))
 
     def figures(self, mechanism: str) -> dict[str, Figures]:
-        """Return what a mechanism gave, by what was asked; empty where it has none."""
+        """Return a mechanism's figures, by cell in words; empty where it has none."""
         return _read(self._file(mechanism), dict[str, Figures]) or {}
 
     def noise(self) -> dict[str, Noise]:
-        """Return how times repeat, by mechanism and cell in words; empty where not calibrated."""
+        """Return the noise of times, by mechanism and cell in words; empty where not calibrated."""
         return _read(self.path / _NOISE, dict[str, Noise]) or {}
 
     def journal(self) -> list[Reason]:
-        """Return why they were taken, the oldest first."""
+        """Return the reasons of all updates, oldest first."""
         return _read(self.path / _JOURNAL, list[Reason]) or []
 
     def write(self, found: Mapping[str, Mapping[str, Figures]], why: Reason) -> None:
-        """Put figures in the place of those of the same cells, and the reason into the journal."""
+        """Replace the figures of the same cells, and add the reason to the journal."""
         with self._writing():
             for name, cells in found.items():
                 _write(self._file(name), {**self.figures(name), **cells})
             _write(self.path / _JOURNAL, [*self.journal(), why])
 
     def write_noise(self, noise: Mapping[str, Noise]) -> None:
-        """Put how times repeat in the place of all that was known of it."""
+        """Replace the noise of all times."""
         with self._writing():
             _write(self.path / _NOISE, noise)
 
@@ -96,7 +96,7 @@ class Baselines:
             ) from error
 
     def _file(self, mechanism: str) -> Path:
-        # Not every system has files with the colon of `peer:name`.
+        # Not every system allows the colon of `peer:name` in file names.
         return self.path / f"{quote(mechanism, safe='')}.json"
 
 

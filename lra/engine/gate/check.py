@@ -30,7 +30,7 @@ QUICK_PAIRS, QUICK_TIMED = 5, 2
 
 
 class Check:
-    """One check. `judged` and `notes` hold what was found so far, whatever ends it."""
+    """One check. `judged` and `notes` hold the results so far, however it ends."""
 
     def __init__(self, spec: CheckSpec, *, watch: Watch, log: Callable[[str], None]) -> None:
         self.spec, self.watch, self.log = spec, watch, log
@@ -38,7 +38,7 @@ class Check:
         self.notes: list[str] = []
 
     def found(self, stopped: str = "") -> Checked:
-        """Return what was found so far, and why the check stopped."""
+        """Return the results so far, and why the check stopped."""
         return Checked(tuple(self.judged), tuple(self.notes), stopped)
 
     def run(self) -> None:
@@ -100,7 +100,7 @@ class Check:
 
     def _compare_with_baseline(self, baseline: Baselines, targets: Sequence[Target]) -> None:
         spec = self.spec
-        # A file that cannot be read ends the check before minutes are spent.
+        # An unreadable file ends the check before minutes are spent.
         before = {target.name: baseline.figures(target.name) for target in targets}
         if not baseline.exists():
             self._inconclusive("baseline", no_baseline(baseline.machine))
@@ -164,7 +164,7 @@ def measure(
     spec: CheckSpec, targets: Sequence[Target], *, quality: bool, watch: Watch
 ) -> tuple[list[Record], int]:
     """Run the cells of a check; return their records, in the order of the plan, and the number of
-    cells without one that can be read.
+    cells without a readable record.
 
     Trainings for accuracy take minutes and are seeded: the store's own are not repeated.
     """
@@ -186,7 +186,7 @@ def measure(
 
 
 def _is_done(store: Store, job: Job) -> bool:
-    """Whether the store has the training for accuracy of a job."""
+    """Whether a job's training for accuracy is in the store."""
     if not isinstance(job.cell, QualityCell) or job.cell.scale == CURVES:
         return False
     record = store.load(job.cell.id)

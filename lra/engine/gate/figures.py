@@ -13,16 +13,16 @@ from lra.core.records import FAILED, Record
 from lra.verdict.baseline import Figures
 
 COUNTED = ("peak_tensor_bytes", "peak_allocated_bytes", "operations", "state_bytes")
-"""Metrics that are the same twice. Resident size is not."""
+"""Metrics that repeat exactly. Resident size does not."""
 CURVES = "check"
-"""The scale whose losses are held; longer trainings drift apart by rounding alone."""
+"""Scale whose losses are compared; longer trainings drift apart by rounding alone."""
 _LAWS = "laws"
 
 
 def figures(records: Iterable[Record]) -> dict[str, dict[str, Figures]]:
-    """Return what cells gave, by mechanism and by what was asked in words; of other cells nothing.
+    """Return the figures of cells, by mechanism and by cell in words; other cells give none.
 
-    Trainings of several seeds are one cell, which ended as the worst of them did.
+    Trainings of several seeds are one cell, with the worst status among them.
     """
     found: dict[str, dict[str, Figures]] = defaultdict(dict)
     for record in records:
@@ -54,7 +54,7 @@ def _figures(record: Record) -> Figures:
         laws = {finding.law: finding.verdict for finding in record.findings}
         return msgspec.structs.replace(common, laws=laws)
     if isinstance(cell, QualityCell) and cell.scale != CURVES:
-        # Bits per byte, which are better the fewer, are not held.
+        # Bits per byte, where less is better, are not compared.
         found = record.metrics.get("test_accuracy")
         accuracy = None if found is None else found.value
         own = {} if accuracy is None else {str(cell.seed): accuracy}
@@ -80,7 +80,7 @@ def _losses(record: Record) -> Iterator[float]:
 
 
 def _question_hash(cell: Cell) -> str:
-    """The hash of a cell without its seed and the versions of the code."""
+    """Hash of a cell without its seed and the versions of the code."""
     plain = msgspec.to_builtins(cell)
     for name in ("versions", "seed"):
         plain.pop(name, None)

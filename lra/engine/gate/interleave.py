@@ -1,8 +1,8 @@
 """Two builds timed in turns: A, B, B, A, A, B, ..., each time by processes of their own.
 
-A pair is a turn of A and its neighbour of B, so that a slow spell of the machine falls on both, and
-each of the two comes first as often as the other. A build is asked by its own command line, with
-its own interpreter, so that nothing of one reaches the other; what it stores is read as any store.
+A pair is a turn of A and its neighbour of B: a slow spell of the machine falls on both, and each
+comes first as often as the other. A build runs by its own command line and interpreter, so that
+nothing of one reaches the other; its records are read as any store's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lra.store import Store
 AT_ONCE = 4
 """Mechanisms timed by one command: with more, the two sides of a pair lie further apart."""
 _ENDED = (0, 4)
-"""Exit codes of a sweep that stored what it was asked for; failed cells are findings."""
+"""Exit codes of a sweep that stored all its cells; failed cells are findings."""
 
 Told = Callable[[str], None]
 Sides = tuple[Build, Build]
@@ -54,14 +54,14 @@ def time_interleaved(
                 log(f"pair {turn - turns.start + 1} of {len(turns)}: {sides[side].name}, "
                      f"{', '.join(some)}")  # fmt: skip
                 with tempfile.TemporaryDirectory() as scratch:
-                    # It leaves a report where it runs.
+                    # A sweep leaves its report in the current folder.
                     found = Store(Path(scratch) / "store")
                     _sweep(sides[side], some, suite, device, found.path)
                     _copy_records(found, gathered[side], turn)
 
 
 def differences(sides: Sides) -> str:
-    """Return why what two builds take cannot be compared; empty where it can."""
+    """Return why times of the two builds cannot be compared; empty where they can."""
     one, other = map(torch_version, sides)
     if one == other:
         return ""
@@ -93,14 +93,14 @@ def _sweep(build: Build, mechanisms: Sequence[str], suite: Path, device: str, st
 
 
 def _build_environment(build: Build) -> dict[str, str]:
-    """With the build's sources first, and of a build from a commit with no others."""
+    """Environment with the build's sources first; a build from a commit has no others."""
     sources = os.environ.get("PYTHONPATH", "") if not build.commit else ""
     path = os.pathsep.join([str(build.root), *([sources] if sources else [])])
     return {**os.environ, "PYTHONPATH": path}
 
 
 def _copy_records(turn_store: Store, into: Store, turn: int) -> None:
-    """Put a turn's records into the store of its side, as replicates of that number."""
+    """Copy a turn's records into the store of its side, as replicates of that number."""
     with into.locked():
         for record in turn_store.records():
             into.save(_as_replicate(record, turn))

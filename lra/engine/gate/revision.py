@@ -23,7 +23,7 @@ HOME = Path(__file__).resolve().parents[3]
 
 
 class Build(Frozen, frozen=True):
-    """Sources, and the interpreter with the packages they ask for."""
+    """Sources, and the interpreter with the packages that they ask for."""
 
     name: str
     """Its name for a person."""
@@ -31,7 +31,7 @@ class Build(Frozen, frozen=True):
     """The folder that holds the package `lra`."""
     python: Path
     commit: str = ""
-    """Its hash; empty of sources as they lie there, committed or not."""
+    """Hash of the commit; empty for sources as they lie there, committed or not."""
 
 
 HERE = Build("the working tree", HOME, Path(sys.executable))
@@ -39,8 +39,8 @@ HERE = Build("the working tree", HOME, Path(sys.executable))
 
 
 def last_commit() -> str | None:
-    """Return what the working tree is held against unless told: the last commit, or the one before
-    where no code is changed; None outside a clone, or of its first commit."""
+    """Return the revision that the working tree is compared with by default: the last commit, or
+    the one before where no code is changed; None where there is none, as outside a clone."""
     _, dirty = checkout(HOME)
     if dirty is None:
         return None
@@ -70,15 +70,15 @@ def commit_of(revision: str) -> str:
 
 
 def merge_base(revision: str) -> str:
-    """Return the last commit that a revision and the working tree have in common: what came to the
-    revision since is no change of the working tree."""
+    """Return the last commit that a revision and the working tree have in common: later commits of
+    the revision are no changes of the working tree."""
     commit = commit_of(revision)
     return command_output("git", "-C", str(HOME), "merge-base", "HEAD", commit) or commit
 
 
 @contextmanager
 def work_tree(revision: str) -> Iterator[Path]:
-    """Check a revision out into a work tree that is gone afterwards; yields its folder."""
+    """Check a revision out into a temporary work tree; yields its folder."""
     commit = commit_of(revision)
     with tempfile.TemporaryDirectory(prefix="lra-revision-") as folder:
         tree = Path(folder) / commit[:12]
@@ -95,15 +95,15 @@ def build(revision: str, tree: Path, log: Callable[[str], None]) -> Build:
     """Give a work tree the packages that its pyproject.toml and constraints.txt ask for.
 
     The environment is kept under the cache folder; revisions that ask for the same share it. `log`
-    hears of what takes minutes. Raises `UsageError` with pip's last line where it fails.
+    is told of steps that take minutes. Raises `UsageError` with pip's last line where it fails.
     """
     environment = cache_folder() / "environments" / _requirements(tree)
     python = environment / "bin" / "python"
-    # The interpreter is a link, to one that may have been removed since.
+    # The interpreter is a link, whose target may have been removed since.
     if not python.exists():
         log(f"installing the packages of {revision}, once")
         shutil.rmtree(environment, ignore_errors=True)
-        # Whole or absent, and another check may be making the same.
+        # Whole or absent: another check may be making the same one.
         with tempfile.TemporaryDirectory(
             prefix=".new-", dir=_create_environment(environment.parent)
         ) as folder:
@@ -130,7 +130,7 @@ def _create_environment(folder: Path) -> Path:
 
 
 def _requirements(tree: Path) -> str:
-    # Where the running torch is another build, pip has been told of another index.
+    # Where the running torch is another build, pip was given another index.
     running = version("torch")
     return value_hash([sys.version, running, _dependencies(tree), _constraints(tree)])
 

@@ -1,11 +1,11 @@
-"""The self-test of `lra doctor --timing`: two sweeps of one build, and what they say of a machine.
+"""The self-test of `lra doctor --timing`: two sweeps of one build, and the repeatability that they
+show.
 
 Both are replicates of the same cells in one run, in rounds over all cells: A, B, B, A, A, B, B, ...
 A pair is a round of A and its neighbour of B, so that a slow spell falls on both, and each of the
-two comes first as often as the other, once more where their number is odd, so that a machine that
-slows down steadily favours neither by much.
-Their records lie in a folder that is gone afterwards: the result holds for now, and no store
-gets figures that nobody asked for.
+two comes first as often as the other (once more where their number is odd), so that a steady
+slowdown favours neither by much. Their records lie in a temporary folder: the result holds for now,
+and no store gets figures that nobody asked for.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Pair(msgspec.Struct, frozen=True):
     """One cell in both sweeps."""
 
     cell: EfficiencyCell
-    """The cell of replicate 0."""
+    """The cell, as of replicate 0."""
     repeat: RepeatedCell
 
 
 class SelfTest(msgspec.Struct, frozen=True):
-    """The result."""
+    """The result of a self-test."""
 
     replicates: int
     """Processes of each cell in each sweep."""
@@ -62,7 +62,7 @@ class SelfTest(msgspec.Struct, frozen=True):
 
 
 def measure(device: Device, rounds: int, watch: Watch) -> list[Record]:
-    """Time the suite's cells in so many rounds, in a store of their own."""
+    """Time the suite's cells in that many rounds, in a store of their own."""
     suite = load_suite(SUITE)
     blocks = tuple(msgspec.structs.replace(b, replicates=rounds) for b in suite.efficiency)
     spec = RunSpec(suite=msgspec.structs.replace(suite, efficiency=blocks), device=device)
@@ -76,7 +76,7 @@ def measure(device: Device, rounds: int, watch: Watch) -> list[Record]:
 
 
 def judge(records: Sequence[Record]) -> SelfTest:
-    """Put the rounds of each cell together again: A, B, B, A, A, B, B, ..."""
+    """Restore the rounds of each cell: A, B, B, A, A, B, B, ..."""
     cells: dict[str, EfficiencyCell] = {}
     sweeps: dict[str, tuple[dict[int, ControlledCost], dict[int, ControlledCost]]] = {}
     for record in records:

@@ -42,8 +42,8 @@ SUITE = Path(__file__).resolve().parents[2] / "suites" / "check_time.toml"
 class TimeComparison:
     """Mechanisms timed in two builds, pair by pair.
 
-    `pairs` of processes are one comparison, None for as many as their noise asks for; `noise` is
-    how this class of machine repeats.
+    A comparison has `pairs` of processes, None for as many as its noise needs; `noise` is that of
+    times on this class of machine.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class TimeComparison:
 
     def changes(self, mechanisms: Sequence[str], keep: Path | None = None) -> Changes:
         """Time mechanisms in both builds and compare; `keep` is a folder for the records."""
-        # `_more_pairs` gives names; a mechanism is run by what it was asked as (file.py:Class).
+        # `_more_pairs` gives names; a mechanism runs by its reference (file.py:Class).
         asked = {find("mechanism", one).name: one for one in mechanisms}
         with tempfile.TemporaryDirectory() as scratch:
             folder = keep or Path(scratch)
@@ -108,7 +108,7 @@ class TimeComparison:
         return between_stores(one, other, names)
 
     def _more_pairs(self, found: Changes) -> dict[str, int]:
-        """Pairs that mechanisms need beyond the first ones, by their noisiest cell."""
+        """Pairs that mechanisms need, where more than at first, by their noisiest cell."""
         wanted: dict[str, int] = {}
         for line in found.lines:
             spread = log_deviation(line.change) if line.quantity.name == "time" else None
@@ -119,7 +119,7 @@ class TimeComparison:
         return {name: pairs for name, pairs in wanted.items() if pairs > PAIRS}
 
     def allowed(self, line: Line) -> float:
-        """Return the slowdown, as a share, that this machine cannot tell from noise."""
+        """Return the slowdown, as a share, that is within this machine's noise."""
         known = self.noise.get(line_name(line))
         alike = [known] if known else self.noise.values()
         # With fewer pairs than the noise was measured on, chance alone reaches further.
@@ -179,7 +179,7 @@ def _evidence(folder: Path) -> list[Evidence]:
 
 
 def _cells_asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
-    """Mechanism and place of every cell that either build was asked for, and its words."""
+    """Words for every cell that either build was asked for, by mechanism and place."""
     found = (one for side in _evidence(folder) for one in measurements(side))
     return {(one.row.mechanism, one.place): cell_words(one) for one in found}
 
@@ -187,7 +187,8 @@ def _cells_asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
 def _judge_untimed(
     mechanisms: Sequence[str], asked: Mapping[tuple[str, tuple[Any, ...]], str], found: Changes
 ) -> list[Judgement]:
-    """Cells without a usable timing from both builds, as on a machine that was busy throughout."""
+    """Judgements for cells without a usable timing from both builds, as on a machine that was busy
+    throughout."""
     sides = (line.after for line in found.lines if line.quantity.name == "time")
     timed = {(one.row.mechanism, one.place) for one in sides}
     cells = {one: words for one, words in asked.items() if one[0] in mechanisms}

@@ -1,4 +1,4 @@
-"""Update of a baseline: the figures that a check would find, and how well times repeat."""
+"""Update of a baseline: the figures of a check, and the noise of times."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from lra.report.words import count
 from lra.verdict.slowdown import calibrated_margin, log_deviation
 
 CALIBRATED = ("sdpa", "linear", "bigbird")
-"""Mechanisms whose times show how a machine repeats: one product, many small ones, gathers."""
+"""Mechanisms whose times calibrate the noise of a machine: one product, many small ones,
+gathers."""
 
 
 def update(
     spec: CheckSpec, reason: str, *, watch: Watch, log: Callable[[str], None]
 ) -> tuple[Baselines, str]:
-    """Measure the figures of a check and put them in the place of this machine's baseline.
+    """Measure the figures of a check and make them this machine's baseline.
 
     Returns the baseline, and why nothing was written: a mechanism broke a law, a cell failed or
     left no record. Raises `LraError` for an empty reason and as a check does.
@@ -62,7 +63,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _calibrate(spec: CheckSpec, log: Callable[[str], None]) -> dict[str, Noise]:
-    """Time one build against itself, in pairs, and return by cell how its times repeat."""
+    """Time one build against itself, in pairs, and return the noise of its times by cell."""
     changes = TimeComparison((HERE, HERE), spec.device, None, {}, log).changes(CALIBRATED)
     return {
         line_name(line): Noise(

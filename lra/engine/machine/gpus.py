@@ -1,4 +1,4 @@
-"""GPUs that CUDA would see here, by the driver's own library: never torch."""
+"""GPUs visible to CUDA here, by the driver's own library: never torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UNKNOWN = "unknown GPU"
 
 
 def gpus() -> list[dict[str, Any]]:
-    """Return name, memory and driver of each visible GPU, or slice of one; null where the driver
+    """Return name, memory and driver of each visible GPU, or slice of one; None where the driver
     does not tell. Empty where there is none.
 
     In the order of the bus, as for processes that compute: see
@@ -29,8 +29,8 @@ def gpus() -> list[dict[str, Any]]:
 
 
 def gpu_ids() -> tuple[str, ...]:
-    """Return what CUDA_VISIBLE_DEVICES calls each visible GPU, or slice of one, whatever others
-    are visible: `GPU-...`, `MIG-...`. One whose driver does not tell is left out."""
+    """Return each visible GPU, or slice of one, as CUDA_VISIBLE_DEVICES names it whatever others
+    are visible: `GPU-...`, `MIG-...`. One without an identifier by its driver is left out."""
     with _driver() as nvml:
         if nvml is None:
             return ()
@@ -57,23 +57,24 @@ def _driver() -> Iterator[_Driver | None]:
 
 
 class _Driver:
-    """NVML, which raises for whatever a board or a driver does not support."""
+    """NVML, with None in place of errors where a board or a driver does not support a query."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
 
     def ask(self, question: str, *about: Any) -> Any:
-        """Return the answer; None where there is none."""
+        """Return the answer to a query; None where there is none."""
         try:
             return getattr(self._library, question)(*about)
         except self._library.NVMLError:
             return None
 
     def visible(self) -> list[Any]:
-        """Handles of what CUDA_VISIBLE_DEVICES leaves, as CUDA reads it; NVML itself ignores it."""
+        """Handles of the devices in CUDA_VISIBLE_DEVICES, as CUDA reads it; NVML itself ignores
+        it."""
         count = self.ask("nvmlDeviceGetCount") or 0
         found = [self.ask("nvmlDeviceGetHandleByIndex", index) for index in range(count)]
-        # A board that may not be used has no handle, and no index in CUDA either.
+        # A board without permission has no handle, and no index in CUDA either.
         boards = [board for board in found if board is not None]
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         if visible is None:
@@ -88,7 +89,7 @@ class _Driver:
         return chosen
 
     def name(self, device: Any) -> str:
-        """The name of a board; of a slice with its size, since it is another kind of machine."""
+        """Name of a board; for a slice with its size, since it is another kind of machine."""
         if not self.ask("nvmlDeviceIsMigDeviceHandle", device):
             return self.ask("nvmlDeviceGetName", device) or UNKNOWN
         board = self.ask("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", device)
@@ -100,12 +101,12 @@ class _Driver:
         return f"{name} MIG {size.gpuInstanceSliceCount}g.{gib}gb"
 
     def memory(self, device: Any) -> int | None:
-        """Its memory in bytes."""
+        """Memory of a device in bytes."""
         found = self.ask("nvmlDeviceGetMemoryInfo", device)
         return None if found is None else int(found.total)
 
     def _chosen(self, part: str, boards: list[Any]) -> Any:
-        """The board of an index, or of the beginning of a name such as GPU-... or MIG-..."""
+        """Board of an index, or device of a unique prefix of its name such as GPU-... or MIG-..."""
         if part.isdigit():
             return boards[int(part)] if int(part) < len(boards) else None
         if not part.startswith(("GPU-", "MIG-")):
@@ -119,11 +120,12 @@ class _Driver:
         return named[0] if len(named) == 1 else None
 
     def _used(self, device: Any) -> Any:
-        """The first slice of a board that is cut into slices, which is all that CUDA uses."""
+        """First slice of a board in MIG mode, the only one that CUDA uses; any other device
+        itself."""
         return next(iter(self._slices(device)), device)
 
     def _slices(self, board: Any) -> list[Any]:
-        """The slices of a board in MIG mode; none of another, nor of a slice."""
+        """Slices of a board in MIG mode; none for other boards, nor for a slice."""
         modes = self.ask("nvmlDeviceGetMigMode", board)
         if not modes or not modes[0]:
             return []

@@ -17,7 +17,7 @@ from lra.engine.machine.provenance import command_output, library_version
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUP = Path("/proc/self/cgroup")
-"""The cgroups of the machine, and which of them this process is in."""
+"""Root of the machine's cgroups, and the file that says which of them this process is in."""
 
 
 def machine(device: Device = "cpu") -> Machine:
@@ -46,7 +46,7 @@ def default_device() -> Device:
 
 
 def machine_facts() -> dict[str, Any]:
-    """Return what a record says about the machine."""
+    """Return a record's facts about the machine."""
     return {
         "system": platform.system(),
         "processor": processor(),
@@ -58,7 +58,7 @@ def machine_facts() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """Return the processor's model name, the architecture where the system does not tell."""
+    """Return the processor's model name; the architecture where the system does not tell."""
     if sys.platform == "darwin":
         name = command_output("sysctl", "-n", "machdep.cpu.brand_string")
     else:
@@ -74,7 +74,8 @@ def processor() -> str:
 
 
 def cores_allowed() -> int:
-    """Return how many cores this process may use: by affinity and by the cgroup's quota."""
+    """Return the number of cores that this process may use, by affinity and by the cgroup's
+    quota."""
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:
@@ -94,7 +95,8 @@ def cores_allowed() -> int:
 
 
 def memory_bytes() -> int | None:
-    """Return the memory this process may use: the machine's, or the cgroup's limit if lower."""
+    """Return the memory that this process may use: the machine's, or the cgroup's limit if
+    lower."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -108,7 +110,8 @@ def memory_bytes() -> int | None:
 
 
 def oom_kills() -> int:
-    """Return how many processes the kernel has killed for memory, here or on the machine.
+    """Return the number of processes that the kernel has killed for memory, in this cgroup or on
+    the machine.
 
     A worker that ends with SIGKILL while this rises ran out of memory.
     """
@@ -121,7 +124,7 @@ def oom_kills() -> int:
 
 
 def cache_folder() -> Path:
-    """Return where prepared data and descriptions are kept: $LRA_CACHE or the system's place."""
+    """Return the folder of prepared data and descriptions: $LRA_CACHE or the system's place."""
     folder = os.environ.get("LRA_CACHE")
     if folder:
         return Path(folder).expanduser().resolve()
@@ -131,8 +134,8 @@ def cache_folder() -> Path:
 
 
 def _cgroups(controller: str) -> list[Path]:
-    """Folders of this process's cgroup for a controller and of those that it lies in, innermost
-    first, as a limit on any of them holds for all inside; none outside Linux."""
+    """Folders of this process's cgroup for a controller and of those around it, innermost first,
+    since a limit on any of them holds inside; none outside Linux."""
     found = []
     for line in _lines(_OWN_CGROUP):
         _, controllers, place = line.split(":", 2)

@@ -1,4 +1,4 @@
-"""Data hubs that are not to be asked, which libraries are told by variables of the environment."""
+"""Offline mode: environment variables that keep libraries from asking data hubs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ VARIABLES = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
 
 
 def go_offline() -> None:
-    """Tell the libraries that fetch data not to try; child processes inherit it."""
+    """Set the libraries that fetch data to offline; child processes inherit it."""
     for name in VARIABLES:
         os.environ[name] = "1"

@@ -33,7 +33,7 @@ _LIBRARIES = (
     "nvidia-ml-py",
 )
 _ROOMS = ("lra", "tasks", "attention_impls", "pyproject.toml")
-"""Paths that make a checkout dirty: results and reports do not."""
+"""Paths whose changes make a checkout dirty: results and reports do not."""
 
 
 def provenance(host: dict[str, Any]) -> Provenance:
@@ -83,7 +83,7 @@ def distribution_of(module: str) -> str:
 @cache
 def distribution_hash(name: str) -> str:
     """Return the hash of a distribution's version and code, as its installer noted them."""
-    # Read here, since what `files` lists depends on whether a backport has been imported.
+    # Read here, since the list in `files` depends on whether a backport has been imported.
     noted = csv.reader((distribution(name).read_text("RECORD") or "").splitlines())
     code = {
         file: hashed.partition("=")[2]
@@ -94,7 +94,7 @@ def distribution_hash(name: str) -> str:
 
 
 def command_output(*command: str) -> str | None:
-    """Return what a command prints; None where it is not there or fails."""
+    """Return the output of a command; None where it is not installed or fails."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, env=without_git_variables(), timeout=30
@@ -105,12 +105,12 @@ def command_output(*command: str) -> str | None:
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the last line of what a command wrote to standard error, or else to its output."""
+    """Return the last line of a command's standard error, or else of its output."""
     said = done.stderr.strip() or done.stdout.strip() or "it said nothing"
     return said.splitlines()[-1]
 
 
 def without_git_variables() -> dict[str, str]:
-    """Return the environment without GIT_DIR and its like, which a hook of git's has and which
-    would send git to another repository."""
+    """Return the environment without GIT_DIR and its like: a git hook has them, and they would send
+    git to another repository."""
     return {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}

@@ -19,9 +19,10 @@ from lra.core.errors import LraError
 
 _NAME = "lra-timing.lock"
 TOLD_EVERY = 60.0
-"""Seconds after which it is told again that others time as well."""
+"""Seconds after which the wait for other timings is reported again."""
 IDLE = 5.0
-"""Seconds that the lock may lie free before whoever is first, and perhaps suspended, is passed."""
+"""Seconds that the lock may lie free before the first in line, perhaps suspended, is passed
+over."""
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _KINDS = {
     stat.S_IFLNK: "a link",
@@ -32,17 +33,17 @@ _KINDS = {
 _RANGE = struct.Struct("hhqqi4x")
 """`struct flock`: kind, whence, start, length and process of a lock on a range of bytes."""
 _HELD = 1 << 62
-"""Bytes from here on tell since when the lock is held, those before are tickets; nothing is ever
-written there. Both count nanoseconds of the machine's monotonic clock."""
+"""First byte of the range that tells since when the lock is held; bytes before it are tickets. Both
+count nanoseconds of the machine's monotonic clock, and none is ever written."""
 
 
 class TimingLock:
     """A lock file in /tmp, the same for every user. The kernel frees it however its holder ends.
 
-    The lock itself is `flock`'s. A ticket is a read lock on one byte of the file, at the moment
-    when its owner began to wait: whoever finds an earlier one waits, and a dead owner's is gone.
-    No byte of the file is read or written. Where the system has no such locks, as outside Linux,
-    nobody is first.
+    The lock itself is `flock`'s. A ticket is a read lock on one byte of the file, numbered by the
+    moment when its owner began to wait. A run waits while there is an earlier ticket; a dead
+    owner's is gone. No byte of the file is read or written. Where the system has no such locks, as
+    outside Linux, nobody is first.
 
     Where /tmp cannot be used the file lies in Python's temporary folder, which TMPDIR may move.
     Containers with a /tmp of their own have a lock of their own.
@@ -55,16 +56,17 @@ class TimingLock:
         self._descriptor: int | None = None
         self._held = False
         self._ticket = 0
-        """Its place in the order; 0 before the first `acquire`."""
+        """Place in the order; 0 before the first `acquire`."""
         self._queues = False
         """Whether others see the ticket."""
         self._since = self._told_at = self._idle_since = 0.0
         self.news = ""
-        """For whom the last `acquire` in vain waits, in words; empty where it was told lately."""
+        """Words for the run that the last `acquire` in vain waits for; empty where they were
+        reported lately."""
 
     def acquire(self) -> bool:
-        """Take the lock if it is free and nobody has waited longer, and return whether it is held
-        now; never waits."""
+        """Take the lock if it is free and nobody has waited longer; return whether it is held now.
+        Never waits."""
         if self._held:
             return True
         descriptor = self._queue()
@@ -73,7 +75,7 @@ class TimingLock:
             self._tell(descriptor, is_held=has_its_turn)
             return False
         if not self._is_current(descriptor):
-            # Somebody removed the file, and who comes now sees another.
+            # Somebody removed the file, and later runs see another.
             self._close()
             return self.acquire()
         now = time.monotonic_ns()
@@ -84,23 +86,24 @@ class TimingLock:
         return True
 
     def yield_turn(self) -> None:
-        """Let others go first while this one could not use the lock; it keeps its place."""
+        """Let others go first while this run could not use the lock; it keeps its place."""
         if not self._held:
             self._close()
 
     def release(self) -> None:
-        """Give back the lock, or the place among those who wait."""
+        """Give back the lock, or the place in line."""
         self._close()
         self._ticket, self.news = 0, ""
 
     @property
     def waited(self) -> float:
-        """Seconds since it began to wait, or to wait again after it stepped aside."""
+        """Seconds since the run began to wait, or to wait again after it stepped aside."""
         return time.monotonic() - self._since if self._queues else 0.0
 
     @property
     def is_contended(self) -> bool:
-        """Whether another run holds the lock or waits for it; where only `flock` knows, False."""
+        """Whether another run holds the lock or waits for it; False where the system has `flock`
+        alone."""
         if self._descriptor is None:
             descriptor = self._open()
             try:
@@ -143,7 +146,7 @@ class TimingLock:
         if waited >= 1.0:
             known.append(f"waited {waited:.0f} s so far")
         if known or is_held:
-            # Else it passes from one to another just now, and whom to name is known in a moment.
+            # Else it is passing from one run to another, and its holder is known in a moment.
             self._told_at = now
             self.news = ", ".join(["another run's timing on this machine", *known])
 
@@ -192,7 +195,7 @@ class TimingLock:
 
 
 def _check_safe(path: Path, found: os.stat_result) -> None:
-    """Raise `LraError` for what is no file, or may be another's tomorrow."""
+    """Raise `LraError` for a path that is no file, or that may be another's tomorrow."""
     if not stat.S_ISREG(found.st_mode):
         _refuse(path, _KINDS.get(stat.S_IFMT(found.st_mode), "a device"))
     ours = found.st_uid in (0, os.geteuid()) or found.st_gid in (os.getegid(), *os.getgroups())
@@ -216,14 +219,15 @@ def _flock(descriptor: int) -> bool:
 
 
 def _range_lock(descriptor: int, kind: int, start: int) -> None:
-    """Lock or unlock one byte, for whoever has opened the file; asking for no more than to read."""
+    """Lock or unlock one byte for the open file description; read permission is enough."""
     if sys.platform == "linux":
         with suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _RANGE.pack(kind, os.SEEK_SET, start, 1, 0))
 
 
 def _next_locked_byte(descriptor: int, start: int, length: int) -> int | None:
-    """Return a byte that somebody else has locked, of so many or, for 0, of all that follow."""
+    """Return a byte that somebody else has locked, among `length` bytes or, for 0, all that
+    follow."""
     if sys.platform == "linux":
         asked = _RANGE.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
         with suppress(OSError):
@@ -233,7 +237,7 @@ def _next_locked_byte(descriptor: int, start: int, length: int) -> int | None:
 
 
 def _holder(descriptor: int) -> Iterator[str]:
-    """The lock's holder by the kernel's account, in words."""
+    """Words for the lock's holder, by the kernel's account."""
     status = os.fstat(descriptor)
     place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     with suppress(OSError):

@@ -1,8 +1,8 @@
-"""Admission of cells to the time that is left.
+"""Admission of cells to the remaining time.
 
 A training goes on from its checkpoint and may start at any time. Any other cell is lost when time
-is up, and starts only where it fits in by earlier records. A round that is to be measured together
-starts only where all of it fits; one for which no such stretch is long enough goes cell by cell.
+is up, and starts only where it fits by earlier records. A round that is measured together starts
+only where all of it fits; one too long for the whole time goes cell by cell.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from lra.engine.order.due import round_of
 
 
 class Admission:
-    """Seconds in which jobs are run; `left` says how many there still are.
+    """Remaining time of a run, in seconds by `left`, and the cells that may start in it.
 
-    `expected` has about how many cells take, where that is known; with `together` rounds are not
-    split up.
+    `expected` has the expected seconds of cells, where known; with `together` rounds are not split
+    up.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Admission:
     ) -> None:
         self._left, self._expected = left, expected
         self._first: dict[str, str] = {}
-        """The cell that a round begins with; any other of it goes on with what has begun."""
+        """First cell of each round; the others go on with a round that has begun."""
         totals: dict[str, float] = defaultdict(float)
         for job in jobs if together else ():
             totals[round_of(job)] += least_seconds(job, expected)
@@ -41,7 +41,7 @@ class Admission:
         """Seconds of the rounds that are measured together and fit into the whole time."""
 
     def admits(self, job: Job) -> bool:
-        """Return whether a cell may start now. It may be asked again until it does."""
+        """Return whether a cell may start now; may be asked again until it does."""
         cell, name, own = job.cell.id, round_of(job), least_seconds(job, self._expected)
         opens = self._first.setdefault(name, cell) == cell
         if self._left() > (self._rounds.get(name, own) if opens else own):
@@ -52,7 +52,7 @@ class Admission:
 
 
 def least_seconds(job: Job, expected: Mapping[str, float]) -> float:
-    """Return without how many seconds a cell is not worth starting."""
+    """Return the seconds below which a cell is not worth starting."""
     cell = job.cell
     if isinstance(cell, QualityCell):
         return 0.0
@@ -62,7 +62,7 @@ def least_seconds(job: Job, expected: Mapping[str, float]) -> float:
 
 
 def too_long(jobs: Iterable[Job], expected: Mapping[str, float], room: float) -> dict[str, float]:
-    """Return the cells that no stretch of so many seconds has room for, and how many they need."""
+    """Return the cells too long for `room` seconds, with the seconds that they need."""
     least = {job.cell.id: least_seconds(job, expected) for job in jobs}
     return {id: seconds for id, seconds in least.items() if seconds >= room}
 
@@ -75,7 +75,7 @@ def count_ended_within(
     slots: int,
     together: bool = False,
 ) -> int:
-    """Return how many jobs, in their order, end within so many seconds as far as is known.
+    """Return the number of jobs that end within `room` seconds, in their order, as far as is known.
 
     Jobs without an estimate take no time and are not counted.
     """

@@ -1,4 +1,4 @@
-"""A time budget: when to start nothing more, when to ask running cells to stop, when it is over."""
+"""A time budget: when to start no more cells, when to stop running ones, when it is over."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lra.core.errors import UsageError
 GRACE_SHARE = 0.1
 """Share of a budget that is kept for running cells to write their checkpoints."""
 GRACE_MOST = 10.0
-"""Seconds of grace, at most; also what a cell gets that is stopped by hand."""
+"""Largest grace in seconds; also that of a cell that is stopped by hand."""
 
 
 class Budget:
-    """Seconds that a run may take, counted from its making; `math.inf` for no end."""
+    """Time that a run may take, counted from here on, in seconds; `math.inf` for no end."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         if seconds <= 0:
@@ -25,5 +25,5 @@ class Budget:
 
     @property
     def left(self) -> float:
-        """Seconds until running cells are asked to stop; 0 once they have to."""
+        """Seconds until running cells are asked to stop; 0 from then on."""
         return max(0.0, self._end - self.grace - self._clock())

@@ -18,16 +18,17 @@ from lra.engine.process.exit_status import resource_failures, skip_pruned
 from lra.store import Store
 
 _PAUSE = timedelta(minutes=5)
-"""Between two cells of a round: with more, what was measured before it is of another hour."""
+"""Longest pause between two cells of a round; after a longer one, earlier figures are of another
+hour."""
 
 
 class Due:
-    """Finds the jobs that are to be run of those of a plan.
+    """Selection of a plan's jobs that are to be run.
 
-    `rerun` says which are besides those without a record; `busy` are the ids of timings of a busy
-    machine. `timeout` is what each cell has, in seconds. Without `prune` what is longer than a cell
-    that ran out of memory or time is due as well; with `together` what belongs to a round of which
-    a cell is due, or which was broken by a pause.
+    `rerun` says which records are measured again; `busy` has the ids of timings of a busy machine,
+    and `timeout` is each cell's limit in seconds. Without `prune`, cells longer than one that ran
+    out of memory or time are due as well. With `together`, so are outdated cells of a round with a
+    due cell, or broken by a pause.
     """
 
     def __init__(
@@ -51,10 +52,10 @@ class Due:
         return [job for job in jobs if job.cell.id in due]
 
     def ordered(self, due: Sequence[Job]) -> list[Job]:
-        """Return jobs in the order to run them: from the first without a record on, or else from
-        the oldest record's; with `together` the whole of its round first.
+        """Return jobs in the order to run them: from the first without a record, else from the
+        oldest record; with `together` the whole of its round first.
 
-        So the same command again goes on where one was stopped; what that had done comes last.
+        So the same command goes on where it was stopped, and finished cells come last.
         """
         if not due:
             return []
@@ -68,10 +69,10 @@ class Due:
         return [*due[first:end], *due[start:first], *due[end:], *due[:start]]
 
     def resumable(self, jobs: Iterable[Job], due: Iterable[Job]) -> set[str]:
-        """Return which of those due go on with what was paid for: trainings that have a checkpoint;
-        with `together` the rest of a round of which some was measured just now."""
+        """Return the due jobs that continue earlier work: trainings with a checkpoint; with
+        `together` also the rest of a round with a recent figure."""
         waiting = {job.cell.id: job for job in due}
-        # An older figure of a round would be due with the rest of it.
+        # An outdated figure of a round would itself be due.
         measured = {
             round_of(job)
             for job in (jobs if self.together else ())
@@ -97,12 +98,12 @@ class Due:
 
     @cached_property
     def _limits(self) -> list[Record]:
-        """Records that leave longer inputs out."""
+        """Records of failures that rule out longer inputs."""
         return resource_failures(self.store.records(), self.timeout) if self.prune else []
 
     def _outdated_rounds(self, jobs: Sequence[Job], due: Set[str]) -> set[str]:
-        """Cells whose figures are too old for what is due of their rounds, or for the rest of one
-        that was broken by a pause."""
+        """Cells too old to be compared with the due cells of their round, or with the rest of one
+        broken by a pause."""
         rounds: dict[str, list[str]] = defaultdict(list)
         for job in jobs:
             rounds[round_of(job)].append(job.cell.id)
@@ -115,14 +116,14 @@ class Due:
 
 
 def round_of(job: Job) -> str:
-    """Return what the timings of one round share, as a hash; any other cell is one by itself."""
+    """Return the hash shared by the timings of one round; any other cell is a round of its own."""
     if not isinstance(job.cell, EfficiencyCell):
         return job.cell.id
     return replace(job.cell, mechanism=Mechanism(name=""), versions={}).id
 
 
 def _has_pause(records: Iterable[Record]) -> bool:
-    """Whether there was a pause between figures of one round; a cell that failed may fill it."""
+    """Whether there is a pause between figures of one round; a failed cell may fill it."""
     end = None
     for record in sorted(records, key=lambda record: record.started_at):
         began, ended = _span(record)

@@ -1,4 +1,4 @@
-"""Estimates of how long cells take, by earlier records of their like. Never imports torch."""
+"""Estimates of the time of cells, by earlier records of similar ones. Never imports torch."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from lra.core.profile_metrics import training_seconds
 from lra.core.records import Record
 
 GROWTH = 2.0
-"""Exponent by which a longer input is taken to cost more, that of attention; a shorter one is taken
-to cost as much, since most of a short cell is what it costs at any length."""
+"""Exponent, that of attention, by which a longer input is taken to cost more; a shorter one is
+taken to cost as much, since most of a short cell's time is the same at any length."""
 
 _COSTING = ("batch", "micro_batches", "precision", "recompute", "execution", "bucketed")
 """Fields of a training that decide the cost of a step."""
 
 
 class Estimate:
-    """Looks cells up among records."""
+    """Estimates of cells by the records nearest to them."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         oldest: dict[object, dict[float, Record]] = defaultdict(dict)
         self._profiles: dict[object, list[Record]] = defaultdict(list)
         self._trained: dict[bytes, Record] = {}
-        """The oldest of the trainings that are alike throughout."""
+        """Oldest of the trainings that are alike in all settings."""
         for record in records:
             # A step shared by several devices tells nothing of one.
             if record.status == "ok" and record.method.get("devices", 1) == 1:
@@ -48,11 +48,11 @@ class Estimate:
                     known = self._trained.get(alike, record)
                     self._trained[alike] = min(known, record, key=lambda r: r.started_at)
         self._by_kind = {kind: sorted(own.items(), key=_first) for kind, own in oldest.items()}
-        """By kind the oldest record of each size, the smallest first."""
+        """For each kind of cell the oldest record of each size, smallest first."""
 
     def seconds(self, cell: Cell) -> float | None:
-        """Return about how long a cell takes, by the record nearest to it; of a training by the
-        profile of its step where that is nearer. None where no record is like it."""
+        """Return the estimated seconds of a cell by the nearest record; for a training by the
+        profile of its step where that is nearer. None where no record is similar."""
         own = self._own_training(cell)
         if own is not None:
             return _seconds(own)
@@ -73,7 +73,7 @@ class Estimate:
         return _seconds(nearest) * ratio
 
     def is_by_profile(self, cell: Cell) -> bool:
-        """Return whether a training's time is known by the profile of its step alone."""
+        """Return whether a training's time is known only by the profile of its step."""
         return self._own_training(cell) is None and self._by_profile(cell) is not None
 
     def _own_training(self, cell: Cell) -> Record | None:
@@ -83,8 +83,8 @@ class Estimate:
         return self._trained.get(_shared_settings(cell))
 
     def _by_profile(self, cell: Cell) -> float | None:
-        """Steps times what one takes, and the evaluations, by the newest of the profiles that are
-        most like the cell; beside trainings of its kind only by one that is like it throughout."""
+        """Steps times the time of one, and the evaluations, by the newest of the most similar
+        profiles; beside trainings of its kind only by one alike in all settings."""
         if not isinstance(cell, QualityCell):
             return None
         profiles = self._profiles.get(_training(cell), [])
@@ -103,13 +103,14 @@ class Estimate:
 
 
 def _shared_settings(cell: QualityCell) -> bytes:
-    """Key of trainings that are alike in all that decides how long they take."""
+    """Key of trainings that are alike in all settings that decide their time."""
     alike = (_training(cell), _size(cell), _time_determinants(cell))
     return msgspec.json.encode(alike, order="sorted")
 
 
 def _similarity(one: Cell, other: QualityCell) -> tuple[bool, ...]:
-    """In which of what decides a step's time two trainings are alike, what matters most first."""
+    """Equality of two trainings in each setting that decides a step's time, most important
+    first."""
     if not isinstance(one, QualityCell | ProfileCell):
         return (False,)
     return tuple(
@@ -130,8 +131,8 @@ def _time_determinants(cell: QualityCell | ProfileCell) -> tuple[object, ...]:
 
 
 def _seconds(record: Record) -> float:
-    """How long a cell took in all. A continued training's record has the seconds of the last part,
-    and its figures those of the whole."""
+    """Seconds that a cell took in all. The record of a continued training has the seconds of its
+    last part, but metrics of the whole."""
     training = record.metrics.get("training_seconds")
     whole = training.value if training is not None else None
     return record.seconds if whole is None else max(record.seconds, whole)
@@ -142,12 +143,12 @@ def _first(one: tuple[float, Record]) -> float:
 
 
 def _size_ratio(one: float, other: float) -> float:
-    """By what factor two sizes differ."""
+    """Factor between two sizes."""
     return max(one, other) / min(one, other)
 
 
 def _kind(cell: Cell) -> object:
-    """Key of cells that cost alike but for their size."""
+    """Key of cells that cost the same but for their size."""
     kind = cell.__struct_config__.tag
     mechanism = cell.mechanism.name if hasattr(cell, "mechanism") else ""
     if isinstance(cell, EfficiencyCell):
@@ -164,12 +165,12 @@ def _kind(cell: Cell) -> object:
 
 
 def _training(cell: QualityCell | ProfileCell) -> tuple[str, ...]:
-    """Key of trainings that cost alike but for their steps."""
+    """Key of trainings that cost the same but for their steps."""
     return cell.mechanism.name, cell.data.task, cell.scale, cell.device
 
 
 def _size(cell: Cell) -> float:
-    """Size of a cell, in which its time grows: positions measured, or steps trained."""
+    """Size of a cell, proportional to its work: positions measured, or steps trained."""
     if isinstance(cell, EfficiencyCell | ErrorCell):
         return float(cell.length * cell.batch)
     if isinstance(cell, QualityCell):

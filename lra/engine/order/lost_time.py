@@ -1,7 +1,7 @@
-"""Time lost on cells that were stopped, so that nothing is tried in vain for ever.
+"""Time lost on cells that were stopped, so that no cell is tried in vain for ever.
 
-A cell without an estimate may be longer than any budget that it is given. With each note it is
-started only where there is more time than it had.
+A cell without an estimate may be longer than any budget. After each note of lost time it starts
+only where there is more time than it had.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from lra.engine.process.runner import Watcher
 from lra.store import Store
 
 MORE = 1.25
-"""By what factor a cell is to have longer than it had in vain."""
+"""Factor by which a cell must have longer than it had in vain."""
 
 
 class LostTime(Watcher):
-    """Tells another watcher what happens, and notes in the store what was stopped in vain."""
+    """Watcher that passes events on to another, and notes the time lost on stopped cells in the
+    store."""
 
     def __init__(self, store: Store, watcher: Watcher) -> None:
         self._store, self._watcher = store, watcher
         self._began: dict[str, float] = {}
 
     def started(self, job: Job) -> None:
-        """From now on it has time."""
+        """Note the time of its start."""
         self._began[job.cell.id] = time.monotonic()
         self._watcher.started(job)
 
     def progress(self, job: Job, progress: Progress) -> None:
-        """Pass on where it stands."""
+        """Pass on its progress."""
         self._watcher.progress(job, progress)
 
     def waiting(self, job: Job, whom: str) -> None:
-        """Pass on for whom it waits."""
+        """Pass on whom it waits for."""
         self._watcher.waiting(job, whom)
 
     def noticed(self, words: str) -> None:
@@ -45,7 +46,7 @@ class LostTime(Watcher):
         self._watcher.noticed(words)
 
     def finished(self, job: Job, record: Record) -> None:
-        """Its record tells more than a note."""
+        """Remove its note, since its record tells more."""
         _note(self._store, job).unlink(missing_ok=True)
         self._watcher.finished(job, record)
 
@@ -54,7 +55,7 @@ class LostTime(Watcher):
         if not isinstance(job.cell, QualityCell):
             had = time.monotonic() - self._began[job.cell.id]
             had = max(had, _seconds_lost(self._store, job) or 0.0)
-            # A run that ends for want of disk space is to say so itself.
+            # A run that ends for want of disk space reports that itself.
             with suppress(OSError):
                 _note(self._store, job).write_text(f"{had:.1f}\n", encoding="ascii")
         self._watcher.left(job)
@@ -65,7 +66,7 @@ class LostTime(Watcher):
 
 
 def seconds_needed(store: Store, job: Job) -> float | None:
-    """Return how many seconds a cell is to have after it was stopped; None where it was not."""
+    """Return the seconds that a cell needs after it was stopped; None where it was not."""
     had = _seconds_lost(store, job)
     return None if had is None else MORE * had
 
@@ -74,7 +75,7 @@ def _seconds_lost(store: Store, job: Job) -> float | None:
     try:
         return float(_note(store, job).read_text(encoding="ascii"))
     except (OSError, ValueError):
-        # Not there, or cut off by a full disk.
+        # The note is missing, or was cut off by a full disk.
         return None
 
 

@@ -1,22 +1,22 @@
 """Priority of cells in a time budget.
 
-Time spent is not to be lost, and every figure is to be known once before any is known better:
+No time spent is to be lost, and every figure is to be known once before any is known better:
 
-1. what was begun: trainings with a checkpoint and, in suites that measure rounds together, the
-   rest of a round of which some was measured just now;
+1. begun work: trainings with a checkpoint and, in suites that measure rounds together, the rest of
+   a round with a recent figure;
 2. first seeds and replicates before second ones;
-3. what other figures are read against: baselines of a task and ceilings of the machine, then
-   trainings of `sdpa`, the one to beat, and of `identity`, the floor;
-4. the shortest by earlier records, so that most results come out of the time; what is unlike any
-   record comes after those, in the order of the plan.
+3. references: baselines of a task and ceilings of the machine, then trainings of `sdpa` (exact
+   attention) and `identity` (the floor);
+4. the shortest by earlier records, for the most results in the time; then cells without an
+   estimate, in the order of the plan.
 
-A second seed of a reference is not one of these: it sharpens a comparison, which must be there
-first. Timings are read by rounds: all mechanisms at one place on the axes, minutes apart, the floor
-and the one to beat among them. A round is one unit, counts as its mean cell, and keeps the order of
-its cells. Where a process measures all cells of a mechanism, these are the unit.
-Rounds and errors keep the plan's order but for rules 1 and 2: short inputs come first there, and
-one that runs out of memory or time spares the longer ones. What has a record and is only to be
-repeated, or is too long for any such stretch, comes last, in the order given.
+A second seed of a reference is not among these: it sharpens a comparison, which must exist first.
+Timings are compared within rounds: all mechanisms at one place on the axes, minutes apart, with the
+floor and exact attention among them. A round is one unit, counts as its mean cell, and keeps the
+order of its cells. Where a process measures all cells of a mechanism, these are the unit. Rounds
+and errors keep the plan's order but for rules 1 and 2: short inputs come first there, and one that
+runs out of memory or time spares the longer ones. Cells that are only repeated, or too long for the
+time, come last, in the order given.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lra.engine.order.due import round_of
 from lra.engine.process.exit_status import ByLength
 
 Unit = list[Job]
-"""A unit that is not split: the timings of a round, or any other cell by itself."""
+"""A unit that is not split: the timings of a round, or any other single cell."""
 
 
 def by_priority(
@@ -43,11 +43,11 @@ def by_priority(
     begun: Set[str],
     expected: Mapping[str, float],
 ) -> list[Job]:
-    """Return the jobs, those of most value first.
+    """Return the jobs, highest priority first.
 
-    `turn` is the order without a rule; `missing` are the ids of cells that have no record and can
-    get one, `begun` of those that go on with what was paid for; `expected` has about how many
-    seconds cells take, where that is known.
+    `turn` is the order without these rules; `missing` has the ids of cells that have no record and
+    can get one, `begun` those of cells that continue earlier work; `expected` has the expected
+    seconds of cells, where known.
     """
 
     def urgency(unit: Unit) -> tuple[bool, int]:
@@ -64,7 +64,7 @@ def by_priority(
     again = [unit for unit in units.values() if missing.isdisjoint(_ids(unit))]
     by_length = sorted((unit for unit in new if _is_by_length(unit)), key=urgency)
     others = sorted((unit for unit in new if not _is_by_length(unit)), key=value)
-    # Each of the two keeps its order; the more valuable of their heads is next.
+    # Each of the two lists keeps its order; the one with the more valuable head comes next.
     return [job for unit in (*merge(others, by_length, key=value), *again) for job in unit]
 
 
@@ -83,7 +83,7 @@ def _repetition(job: Job) -> int:
 
 
 def _rank(job: Job) -> int:
-    """0 and 1 of what others are read against, 2 of the others."""
+    """0 and 1 for references, 2 for other cells."""
     if isinstance(job.cell, BaselineCell | CeilingCell):
         return 0
     if isinstance(job.cell, QualityCell) and job.cell.mechanism.name in (EXACT, NO_MIXING):

@@ -1,1 +1,1 @@
-"""From a suite and flags to cells: which questions a run asks. Never torch."""
+"""From a suite and flags to the cells of a run. Never torch."""

@@ -24,10 +24,10 @@ def combinations(axes: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
 def timing_points(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
     """Yield every combination of a block's axes, by the names of a cell's fields.
 
-    Rounds of replicates come one after the other, so that a slow spell of the machine does not
-    fall on one cell; in a round short inputs come first, so that what ends at some length is known
-    before longer ones are due. Decoding is timed at level `layer` and eagerly alone; raises
-    `UsageError` where it is asked for in other ways alone.
+    Rounds of replicates come one after another, so that a slow spell of the machine does not fall
+    on one cell. In a round short inputs come first, so that failures at some length are known
+    before longer ones are due. Decoding is timed only at level `layer` and eagerly; raises
+    `UsageError` where the block asks for it only in other ways.
     """
     if "decode" in block.modes and "layer" not in block.levels:
         raise UsageError(
@@ -58,12 +58,12 @@ def timing_points(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
         if point["mode"] != "decode":
             yield point
         elif point["level"] == "layer" and point["execution"] == "eager":
-            # Decoding is causal by its nature.
+            # Decoding is always causal.
             yield point | {"direction": "causal"}
 
 
 def along(suite: Suite, axes: AxesSpec) -> Suite:
-    """Return the timings and errors of a suite along the axes that were asked for.
+    """Return the timings and errors of a suite along the axes asked for.
 
     Raises `UsageError` for a suite without any, and for an axis that none of its blocks has.
     """
@@ -83,7 +83,7 @@ def along(suite: Suite, axes: AxesSpec) -> Suite:
 
 
 def _replace_axes(block: _Block, asked: Mapping[str, Any]) -> _Block:
-    """Return a block with the values asked for in place of its own, where it has such a key."""
+    """Return a block with the values asked for, where it has such a key."""
     own = {key: value for key, value in asked.items() if key in block.__struct_fields__}
     if "batches" in own and isinstance(block, EfficiencyBlock):
         own["tokens"] = None

@@ -12,7 +12,7 @@ from lra.engine.plan.suite import plan_suite
 from lra.engine.plan.verify import plan_verify
 
 COUNTS, QUALITY = "check", "check_quality"
-"""Suites."""
+"""Suites of counts and losses, and of trainings for accuracy."""
 
 
 def plan_check(
@@ -23,7 +23,7 @@ def plan_check(
     quality: bool,
     edits: Mapping[str, str],
 ) -> list[Job]:
-    """Return the jobs whose figures have no noise, then with `quality` the trainings that have.
+    """Return the jobs without noise in their figures, then with `quality` the trainings with noise.
     `edits` are the unchecked ones.
 
     Raises `UsageError` for a mechanism that does not exist.
@@ -42,8 +42,8 @@ def plan_check(
                 edits=dict(edits),
             )
         )
-        # No figure of a mechanism.
+        # A simple baseline is no figure of a mechanism.
         if not isinstance(job.cell, BaselineCell)
     ]
-    # Timings wait until nothing runs beside them: they come last.
+    # Timings wait until nothing runs beside them, so they come last.
     return sorted(found, key=lambda job: job.alone)

@@ -21,7 +21,7 @@ from tasks.sources.files import HUB, expanded, resolved
 def data_spec(
     task: Target, scale: Scale, describer: Describer, source: str | None, rules: Rules | None
 ) -> DataSpec:
-    """Return which data a task has at a scale: generated, or from a hashed real source."""
+    """Return the data of a task at a scale: generated, or from a hashed real source."""
     settings = scale.task(task.name)
     card = describer.describe(task).card
     only = card.length if isinstance(card, TaskCard) else None
@@ -47,8 +47,8 @@ def data_spec(
 
 
 def refuse_misspelled_tasks(scale: Scale, tasks: Sequence[Target]) -> None:
-    """Raise `UsageError` for a table of the scale that seems to mean one of the tasks and has
-    another name: the task would get [default], in silence."""
+    """Raise `UsageError` for a table of the scale that seems to mean one of the tasks but has
+    another name: the task would silently get [default]."""
     known = {
         *catalogue.names("task"),
         *catalogue.entry_point_names("task"),
@@ -67,7 +67,7 @@ def refuse_misspelled_tasks(scale: Scale, tasks: Sequence[Target]) -> None:
 
 
 def _length_advice(task: str, length: int | None, *, has_table: bool) -> str:
-    """Our scale that has a task at its only length, or else the lines to write."""
+    """Advice: our scale with the task at its only length, or else the lines to write."""
     if has_table:
         return f"set length = {length} in its [tasks.{task}]"
     known = [name for name in names("scales") if task in load_scale(name).tasks]
@@ -77,7 +77,7 @@ def _length_advice(task: str, length: int | None, *, has_table: bool) -> str:
 
 
 def task_of(target: Target, scale: Scale, rules: Rules | None) -> Task:
-    """Return a task as a scale has it."""
+    """Return a task with a scale's parameters."""
     settings = scale.task(target.name)
     kind = cast(type[Task], catalogue.load(target))
     config = convert(settings.parameters, kind.Config, _where(scale, target))
@@ -89,9 +89,10 @@ def _where(scale: Scale, task: Target) -> str:
 
 
 def sources_by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:
-    """Return real data by the name of its task, `hub` alone as the set that it stands for.
+    """Return real data by the name of its task, with `hub` alone replaced by the set that it stands
+    for.
 
-    Refuses data of a task that is not among these.
+    Refuses data for a task that is not among these.
     """
     found = {}
     for key, source in sources.items():

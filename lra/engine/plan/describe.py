@@ -37,9 +37,9 @@ class Description:
 
     target: Target
     card: Card | None
-    """None where the module is unavailable."""
+    """Card of the module; None where it is unavailable."""
     defaults: dict[str, Any]
-    """Its configuration when nothing is chosen, in plain values."""
+    """Default configuration, in plain values."""
     unavailable: str | None
     """Reason why it cannot be imported; None where it can."""
     _describer: Describer = field(repr=False, compare=False)
@@ -74,11 +74,12 @@ PATIENCE = 120.0
 
 
 PARTING = 2.0
-"""Seconds that it may take to end."""
+"""Seconds that the child process may take to end."""
 
 
 class Describer:
-    """Describes modules; starts its child process with the first question the cache cannot answer.
+    """Descriptions of modules; the child process starts with the first question that the cache
+    cannot answer.
 
     The child ends with this object, or with this process.
     """
@@ -88,12 +89,12 @@ class Describer:
         self._patience = patience
         self._child: subprocess.Popen[bytes] | None = None
         self._hung: dict[Target, Answer] = {}
-        """Requests that had no answer in time; nobody waits for them again."""
+        """Requests without an answer in time; they are not tried again."""
 
     def describe(self, target: Target) -> Description:
-        """Return what a module declares; one that cannot be imported says why.
+        """Return a module's declarations; for one that cannot be imported, why.
 
-        Raises `UsageError` for a name that somebody gave and the module has not.
+        Raises `UsageError` for a name from the user that the module lacks.
         """
         found = self.ask(Request(target))
         if found.misnamed and not target.by_name:
@@ -104,7 +105,7 @@ class Describer:
         return Description(target, card, found.defaults, found.unavailable, _describer=self)
 
     def ask(self, request: Request) -> Answer:
-        """Return the answer to a request, from the cache if it lies there."""
+        """Return the answer to a request, from the cache if it is there."""
         key = _key(request)
         file = None if key is None else self._folder / f"{key}.json"
         if file is not None:
@@ -157,7 +158,7 @@ class Describer:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Let the child see the end of its questions; kill it where it hangs in an import."""
+    """Let the child see that no more questions come; kill it where it hangs in an import."""
     for stream in (child.stdin, child.stdout):
         if stream is not None:
             with suppress(BrokenPipeError):
@@ -170,7 +171,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 def _key(request: Request) -> str | None:
-    """Hash of all that an answer depends on; None where the source cannot be read here.
+    """Hash of all that an answer depends on; None where the source is out of reach.
 
     The source of somebody's installed package is not looked for: that would import the package.
     """
@@ -187,13 +188,13 @@ def _key(request: Request) -> str | None:
 def _own_hash() -> str:
     introspect = Path(__file__).with_name("introspect.py")
     ours = introspect.parents[2]
-    # An answer is kept in the form that a card has.
+    # An answer has the form of today's cards.
     parts = (ours / "adapters" / "adapt.py", ours / "core" / "cards.py")
     return source_hash(introspect, *parts, leave_out=("lra.core",))
 
 
 def _keep(file: Path, data: bytes) -> None:
-    """Write a cache file whole; a cache that cannot be written only costs time."""
+    """Write a cache file atomically; a cache that cannot be written only costs time."""
     temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Whether this machine has the devices that a training is to be shared by. Never imports torch."""
+"""Check that this machine has the devices that a training shares. Never imports torch."""
 
 from __future__ import annotations
 

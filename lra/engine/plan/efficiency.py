@@ -23,8 +23,8 @@ from lra.engine.plan.versions import position_version
 
 
 def efficiency_jobs(run: Planner, block: EfficiencyBlock, number: int) -> Iterator[Job]:
-    """Yield the jobs of a suite's block of that number, short inputs first; where a process
-    measures all cells of a mechanism, one mechanism after the other."""
+    """Yield the jobs of a suite's block of that number, short inputs first; where one process
+    measures all cells of a mechanism, one mechanism after another."""
     jobs = _by_length(run, block)
     if not block.one_process:
         yield from jobs
@@ -38,8 +38,8 @@ def efficiency_jobs(run: Planner, block: EfficiencyBlock, number: int) -> Iterat
 
 
 def _series(job: Job, number: int) -> str:
-    """The cells that one process may measure: what is compiled goes by itself, for compilers keep
-    what they have made."""
+    """Name of the cells that may share a process; a compiled cell has its own, since compilers keep
+    their results."""
     cell = job.cell
     if not isinstance(cell, EfficiencyCell) or cell.execution == "compiled":
         return ""
@@ -50,7 +50,7 @@ def _by_length(run: Planner, block: EfficiencyBlock) -> Iterator[Job]:
     subjects, scale = _subjects(run, block), load_scale(block.scale)
     for dtype in block.dtypes if block.ceilings else ():
         if (run.spec.device, dtype) == ("cpu", "float16"):
-            # Where it has no units for halves one large product takes a minute.
+            # A CPU without units for halves takes a minute for one large product.
             continue
         yield run.ceiling(dtype)
     for point in timing_points(block):
@@ -96,7 +96,7 @@ def _subjects(run: Planner, block: EfficiencyBlock) -> list[Subject]:
 
 
 def _model_fields(run: Planner, task: Target, scale: Scale, *, causal: bool) -> dict[str, Any]:
-    """Fields of a cell of level `model` beside its point on the axes; sizes are the scale's."""
+    """Fields of a cell of level `model` beside its point on the axes, with the scale's sizes."""
     model = run.model_of(task, scale)
     model = msgspec.structs.replace(model, causal=causal or model.causal)
     sizes = {"heads": model.heads, "head_width": model.qkv_width // model.heads}
@@ -104,8 +104,8 @@ def _model_fields(run: Planner, task: Target, scale: Scale, *, causal: bool) -> 
 
 
 def _context_versions(run: Planner, task: Target, model: ModelSpec) -> Versions:
-    """The versions of what is timed around a mechanism: of its task no more than the sizes of
-    embedding and head, which no cell says."""
+    """Versions of the code timed around a mechanism; the task's are just the sizes of embedding and
+    head, which no field of the cell gives."""
     card = run.card_of(task)
     sizes = () if card is None else (card.vocabulary, card.classes, card.inputs)
     return {
@@ -116,6 +116,6 @@ def _context_versions(run: Planner, task: Target, model: ModelSpec) -> Versions:
 
 
 def _versions(run: Planner, point: Mapping[str, Any]) -> Versions:
-    """The versions of what times a point on the axes."""
+    """Versions of the code that times a point on the axes."""
     how = {name: point[name] for name in ("mode", "level", "execution")}
     return declared(of_timing(**how, device=run.spec.device))

@@ -18,9 +18,9 @@ from lra.engine.plan.versions import ORACLE, measure_hash
 
 
 def softmax_approximations(targets: Iterable[Target], describer: Describer) -> list[Target]:
-    """Return the mechanisms whose card claims to come near softmax attention, or to be it.
+    """Return the mechanisms that approximate softmax attention, or equal it, by their cards.
 
-    One that cannot be imported has no card; it stays, so that its cells say why.
+    One that cannot be imported has no card; it stays, so that its cells give the reason.
     """
     cards = ((target, describer.describe(target).card) for target in targets)
     return [

@@ -1,4 +1,4 @@
-"""Answers about modules, in a process that may import them: what one declares, what a config means.
+"""Answers about modules, in a process that may import them: declarations and full configurations.
 
 `python -m lra.engine.plan.introspect` reads requests as lines of JSON and writes answers the same
 way, importing just the modules asked for, each once.
@@ -35,27 +35,28 @@ class Request(msgspec.Struct, frozen=True):
 
     target: Target
     changes: dict[str, Any] | None = None
-    """Fields to put into its configuration; None asks what it declares."""
+    """Fields to set in its configuration; None asks for the declaration."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Declaration of the module, or the configuration with all defaults filled in, or why not."""
+    """Declaration of the module, or the configuration with all defaults filled in, or the reason
+    for neither."""
 
     card: dict[str, Any] | None = None
     defaults: dict[str, Any] = {}
     config: dict[str, Any] | None = None
     unknown: str | None = None
-    """The field that the configuration does not have."""
+    """Name of a field that the configuration lacks."""
     problem: str | None = None
     """Reason why a value does not fit."""
     unavailable: str | None = None
     """Reason why the module cannot be imported."""
     misnamed: bool = False
-    """Whether it can, and has not the name asked for."""
+    """Whether the module can be imported but lacks the name asked for."""
 
 
 def answer_request(request: Request) -> Answer:
-    """Import the module of a request and answer it; whatever goes wrong there is an answer too."""
+    """Import the module of a request and answer it; an error there is an answer too."""
     try:
         return _answer(request)
     except LraError as error:
@@ -82,7 +83,7 @@ def _answer(request: Request) -> Answer:
 
 
 def _defaults(config: Any) -> dict[str, Any]:
-    """Return the defaults of a configuration; every field has to have one, and to fit it."""
+    """Return the defaults of a configuration; every field must have one that fits its type."""
     if config is None:
         return {}
     if not (isinstance(config, type) and issubclass(config, msgspec.Struct)):
@@ -96,7 +97,8 @@ def _defaults(config: Any) -> dict[str, Any]:
 
 
 def _validated(what: str, data: Any, kind: type[_Value]) -> _Value:
-    """Python lets a field hold anything; what does not fit its type is told with its place."""
+    """Convert data to its type, which Python does not enforce; the error of a value that does not
+    fit names its place."""
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
@@ -105,7 +107,8 @@ def _validated(what: str, data: Any, kind: type[_Value]) -> _Value:
 
 
 def _load(target: Target) -> Any:
-    """Other people's mechanisms need an adapter, which needs torch: reached by name."""
+    """Load a module; other people's mechanisms need an adapter, imported by name since it needs
+    torch."""
     if target.kind == "mechanism" and not target.ours:
         return importlib.import_module("lra.adapters.adapt").load(target)
     return catalogue.load(target)

@@ -26,14 +26,14 @@ _LACKING: dict[type[Cell], tuple[str, ...]] = {
     EfficiencyCell: ("task", "heads", "head_width"),
     ErrorCell: ("batch", "heads", "head_width", "direction", "dtype"),
 }
-"""By kind, what a label does not say by itself."""
+"""Fields missing from a cell's own label, by kind of cell."""
 _BARE = ("task", "order", "direction", "dtype")
-"""Fields that need no name before their value."""
+"""Fields whose value needs no name before it."""
 
 
 def with_labels(jobs: Sequence[Job]) -> list[Job]:
-    """Return a plan's jobs with labels that also say what varies over cells of their kind, and of
-    settings what varies over those of their mechanism."""
+    """Return a plan's jobs with labels that also give the fields that vary over cells of their
+    kind, and the settings that vary over those of their mechanism."""
     kinds: dict[type[Cell], list[Cell]] = defaultdict(list)
     for job in jobs:
         kinds[type(job.cell)].append(job.cell)
@@ -59,7 +59,7 @@ def _distinguishing_words(kind: type[Cell], cells: Sequence[Cell]) -> dict[str, 
 
 
 def _settings(cells: Sequence[Cell]) -> dict[str, list[str]]:
-    """Settings that differ over cells of one mechanism, by the ids of all cells."""
+    """Settings that differ among cells of one mechanism, by the ids of all cells."""
     found: dict[str, list[str]] = {cell.id: [] for cell in cells}
     mechanisms: dict[str, dict[str, dict[str, object]]] = defaultdict(dict)
     for cell in cells:
@@ -72,7 +72,7 @@ def _settings(cells: Sequence[Cell]) -> dict[str, list[str]]:
 
 
 def _value(cell: Cell, name: str) -> object:
-    """The value of a field; "" where it goes without saying."""
+    """Value of a field; "" for the usual one."""
     if isinstance(cell, QualityCell) and name == "order":
         return "" if cell.data.order == "given" else cell.data.order
     if isinstance(cell, QualityCell) and name == "rate":

@@ -1,4 +1,4 @@
-"""Pairs of ours and theirs that a suite measures: those that somebody asked for."""
+"""Pairs of ours and theirs that a suite measures: those with a side that somebody asked for."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ Subject = tuple[Target, Mapping[str, Any]]
 
 
 def peer_pairs(suite: Suite, asked: Collection[Target]) -> list[Subject]:
-    """Return both sides of each of a suite's pairs of which one side is asked for, in its order.
+    """Return both sides of each pair of a suite with a side that is asked for, in the suite's
+    order.
 
-    Raises `UsageError` for a pair of what does not belong together, and where nobody asked for any.
+    Raises `UsageError` for a pair that does not belong together, and where no pair is asked for.
     """
     names = {target.name for target in asked}
     sides = [(pair, _sides(pair, suite.name)) for pair in suite.pairs]

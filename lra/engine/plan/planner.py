@@ -1,4 +1,4 @@
-"""Planner: the values that all blocks of one run share. Never imports torch."""
+"""Planner: the values shared by all blocks of one run. Never imports torch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _HOME = Path(__file__).resolve().parents[3]
 
 
 class Planner:
-    """Values that the blocks of one run have in common."""
+    """Values shared by the blocks of one run."""
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec
@@ -67,13 +67,13 @@ class Planner:
         return self.tasks or catalogue.expand("task", block.tasks)
 
     def model_of(self, task: Target, scale: Scale) -> ModelSpec:
-        """The network for a task: causal, and answering at each token, where the task asks so."""
+        """Network for a task: causal, with an answer at each token, where the task needs that."""
         model = self.settings.override("model", scale.model_spec(task.name))
         card = self.card_of(task)
         return model.by_token() if card is not None and card.asks == "token" else model
 
     def card_of(self, task: Target) -> TaskCard | None:
-        """Return what a task declares; None of one whose card cannot be read."""
+        """Return a task's card; None where it cannot be read."""
         card = self.described(task).card
         return card if isinstance(card, TaskCard) else None
 
@@ -87,8 +87,7 @@ class Planner:
         return data_version(task, real=task.name in self.sources)
 
     def mechanism_for(self, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
-        """Return a mechanism with what the run's files choose; what a person sets comes before
-        that."""
+        """Return a mechanism with the settings of the run's files, overridden by a person's."""
         asked = (target, msgspec.json.encode(chosen, order="sorted"))
         if asked not in self._configured:
             config = self.settings.configure(
@@ -101,7 +100,8 @@ class Planner:
         return self._configured[asked]
 
     def ceiling(self, dtype: Dtype, threads: int | None = None) -> Job:
-        """Return the job that measures the machine's limits in a type, on all cores or so many."""
+        """Return the job that measures the machine's best rates in a dtype, on all cores or on
+        `threads`."""
         cell = CeilingCell(
             machine=self.machine,
             torch=self.torch,
@@ -119,7 +119,7 @@ class Planner:
         mechanism: Target | None = None,
         task: Target | None = None,
     ) -> Job:
-        """Return the job of a cell: where its worker finds what the cell names."""
+        """Return the job of a cell, with the places of the things that the cell names."""
         edits = self._edits_of(mechanism)
         if edits and isinstance(cell, QualityCell | EfficiencyCell | ProfileCell | BaselineCell):
             cell = msgspec.structs.replace(
@@ -135,20 +135,20 @@ class Planner:
         )
 
     def _edits_of(self, mechanism: Target | None) -> dict[str, str]:
-        """The unchecked edits that a cell may depend on: not those of another mechanism's file."""
+        """Unchecked edits that a cell may depend on: not those of another mechanism's file."""
         edits = self.spec.edits.items()
         return {file: one for file, one in edits if self._owners.get(file) in (None, mechanism)}
 
 
 def portable_part(device: Device, execution: str) -> list[str]:
-    """Return the part of a mechanism's versions that is of compilers and GPUs."""
+    """Return the part of a mechanism's versions that compilers and GPUs use."""
     return ["portable"] if device == "cuda" or execution == "compiled" else []
 
 
 def find_unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str, str]:
     """Return why mechanisms cannot be imported, by name; each is a row that says so.
 
-    Raises `UsageError` where that would be all there is.
+    Raises `UsageError` where none can be imported.
     """
     found = {target.name: describer.describe(target).unavailable for target in mechanisms}
     missing = {name: words for name, words in found.items() if words is not None}
@@ -160,6 +160,6 @@ def find_unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict
 
 
 def _owners() -> dict[str, Target]:
-    """Our mechanisms by file, as a clone calls it. None imports another."""
+    """Our mechanisms by file, relative to the clone. None imports another."""
     ours = catalogue.expand("mechanism", ["all"])
     return {target.file.relative_to(_HOME).as_posix(): target for target in ours}

@@ -1,5 +1,5 @@
-"""Jobs of a [[quality]] block whose trainings are profiled: the machine's ceilings, then one
-training step of each mechanism on each task."""
+"""Jobs that profile the trainings of a [[quality]] block: the machine's ceilings, then one training
+step of each mechanism on each task."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lra.engine.plan.planner import Planner
 from lra.engine.plan.quality import first_trainings
 
 _AFTER = ("/oracle", "/decode")
-"""Parts of a mechanism that a training asks for when it has ended."""
+"""Parts of a mechanism that a training uses after its end."""
 
 
 def profile_jobs(run: Planner, block: QualityBlock) -> Iterator[Job]:
-    """Yield the jobs of a block; seeds, rates and orders of tokens cost alike and have no cells.
+    """Yield the jobs of a block, one for all seeds, rates and orders of tokens: they cost the same.
 
-    A limit comes before the first step that computes in its type, with as many threads.
+    A ceiling comes before the first step with its dtype and number of threads.
     """
     for target, task, training in first_trainings(run, block):
         yield run.ceiling(training.training.precision, block.threads)

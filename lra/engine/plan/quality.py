@@ -26,7 +26,8 @@ _SCORED = ("measure/baselines.py", "measure/baselines_by_token.py")
 
 
 def quality_jobs(run: Planner, block: QualityBlock) -> Iterator[Job]:
-    """Yield the jobs of a block; in another order than the given, baselines are of that still."""
+    """Yield the jobs of a block; baselines keep the given order of tokens even where trainings have
+    another."""
     scale = _load_scale(run.spec.scale or block.scale)
     tasks = run.tasks_of(block)
     refuse_misspelled_tasks(scale, tasks)
@@ -42,7 +43,8 @@ def quality_jobs(run: Planner, block: QualityBlock) -> Iterator[Job]:
             machine=run.spec.machine("cpu"),
             torch=run.torch,
             threads=block.threads,
-            # Its record repeats what the task's own rules score, which make no data.
+            # A baseline's record has the scores of the task's own rules, which are no part of its
+            # data.
             versions={
                 "baseline": value_hash([scored, answers_hash(task.file)]),
                 **run.data_version(task),
@@ -94,12 +96,12 @@ def _data(run: Planner, scale: Scale, tasks: Iterable[Target]) -> dict[str, Data
 def _first(
     run: Planner, scale: Scale, threads: int, target: Target, task: Target, data: DataSpec
 ) -> QualityCell:
-    """The first seed of a training, at the task's own rate."""
+    """First seed of a training, at the task's own rate."""
     model = run.model_of(task, scale)
     _refuse_lost_answers(run, task, model)
     training = scale.train_spec(task.name)
     if data.rules == "lra2021":
-        # As the original's; and the best by validation would be chosen by test, on Text.
+        # As in the original; and on Text the best by validation would be chosen by test.
         training = msgspec.structs.replace(training, tested="last")
     training = run.settings.override("training", training)
     return QualityCell(
@@ -126,7 +128,7 @@ def _versions(
     model: ModelSpec,
     training: TrainSpec,
 ) -> Versions:
-    """The versions of all that a training uses."""
+    """Versions of all code that a training uses."""
     card, own = run.card_of(task), run.described(target).card
     used = of_training(
         model,
@@ -137,11 +139,11 @@ def _versions(
     )
     parts = portable_part(run.spec.device, training.execution)
     if isinstance(own, AttentionCard) and own.weights == "convex":
-        # Its record says what was attended to, by the oracle.
+        # Its record has the trained attention, by the oracle.
         used.append("look")
         parts.append("oracle")
     if isinstance(own, AttentionCard) and own.capabilities.decode != "none":
-        # And how decoding agrees, where each token is asked for.
+        # And the agreement of decoding, where each token has a label.
         parts += ["decode"] if model.pooling == "none" else []
     if data.order == "shuffled":
         used.append("data/shuffled")
@@ -154,7 +156,7 @@ def _versions(
 
 
 def _rates(run: Planner, scale: Scale, rules: Rules) -> tuple[float, ...]:
-    """Multiples of a task's learning rate that are tried."""
+    """Multiples of a task's learning rate to try."""
     if run.spec.track == "matched":
         return (1.0,)
     if rules == "lra2021":

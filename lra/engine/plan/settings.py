@@ -29,7 +29,7 @@ _Spec = TypeVar("_Spec", ModelSpec, TrainSpec)
 
 
 class Settings:
-    """The overrides of one run; knows which of them have been used."""
+    """The overrides of one run, and which of them have been used."""
 
     def __init__(self, entries: dict[str, str]) -> None:
         self._values = {key: _value(key, text) for key, text in entries.items()}
@@ -37,7 +37,7 @@ class Settings:
         self._fields: set[str] = set()
 
     def override(self, section: str, spec: _Spec) -> _Spec:
-        """Return `spec` with the values of `section.field` put in, checked like a scale file."""
+        """Return `spec` with the values of `section.field` set, checked like a scale file."""
         changes: dict[str, Any] = {}
         for key, value in self._values.items():
             head, _, field = key.partition(".")
@@ -58,11 +58,11 @@ class Settings:
         asked_for: bool,
         scale: Mapping[str, Any] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """Return a mechanism's full configuration: its defaults, then the scale's, then what a
-        person set.
+        """Return a mechanism's full configuration: its defaults, overridden by the scale's, then by
+        a person's.
 
         Bare keys count only where the mechanism was asked for. A mechanism that is unavailable
-        takes whatever may be meant for it, and its configuration is empty.
+        takes all keys that may be meant for it, and its configuration is empty.
         """
         if description.unavailable is not None:
             self._unused = {
@@ -84,7 +84,7 @@ class Settings:
         return description.configure(changes, f"settings of '{target.name}'")
 
     def refuse_unused(self) -> None:
-        """Raise `UsageError` for the first key that nothing took."""
+        """Raise `UsageError` for the first unused key."""
         for key in sorted(self._unused):
             head, dot, field = key.partition(".")
             if head in ("model", "training") and field:
@@ -113,7 +113,7 @@ class Settings:
 def _value(key: str, text: str) -> Any:
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-        # As it goes to a worker.
+        # Values travel to a worker as JSON.
         msgspec.msgpack.encode(value)
     except tomllib.TOMLDecodeError:
         return text

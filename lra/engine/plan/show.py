@@ -24,15 +24,15 @@ from lra.engine.plan.spec import ShowSpec
 from lra.engine.plan.versions import measure_hash, mechanism_hash
 
 LENGTH = 64
-"""Positions where nothing else is asked for."""
+"""Number of positions where none is asked for."""
 
 
 def plan_show(spec: ShowSpec) -> list[Job]:
     """Return one job per mechanism.
 
-    One that cannot be imported gets a job too, which will say why. Raises `UsageError` for any
-    name, key or value that does not exist, where nothing can be imported, and for a size that no
-    picture has; `DataError` for an input that cannot be read.
+    One that cannot be imported gets a job too, whose record gives the reason. Raises `UsageError`
+    for any name, key or value that does not exist, where nothing can be imported, and for a size
+    that no picture has; `DataError` for an input that cannot be read.
     """
     targets = catalogue.expand("mechanism", spec.mechanisms)
     length, width = LENGTH if spec.length is None else spec.length, spec.heads * spec.head_width
@@ -89,7 +89,7 @@ def _job(
 
 
 def _direction(description: Description) -> Direction:
-    """Both ways where the mechanism can."""
+    """Bidirectional where the mechanism allows it."""
     card = description.card
     both = not isinstance(card, AttentionCard) or card.capabilities.bidirectional
     return "bidirectional" if both else "causal"

@@ -1,6 +1,6 @@
-"""Specifications: a frozen value for each verb, whose fields are the options of the command line.
+"""Specifications: a frozen value for each verb, with the options of the command line as fields.
 
-Light to import, for `--help` reads them.
+Light to import, since `--help` reads them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     tasks: Annotated[
         tuple[str, ...], Option(f"Tasks: {_REFERENCES}", "--task", "NAME[,NAME...]", "task")
     ] = ()
-    """In place of the suite's; () keeps them."""
+    """Tasks that replace the suite's; () keeps them."""
     suite: Annotated[
         Suite,
         Option("Selection of cells: a name or a TOML file.", "", "NAME", "suite", default="mini"),
@@ -76,7 +76,7 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
             names="scale",
         ),
     ] = None
-    """In place of the suite's, for quality."""
+    """Scale of the trainings that replaces the suite's."""
     rules: RulesOption = None
     track: Annotated[
         Track, Option("tuned: try the scale's learning rates, keep what validates best.")
@@ -102,7 +102,7 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
         dict[str, str],
         Option(f"{_SET}; of trainings also training.steps=200, model.layers=1.", "--set"),
     ] = {}
-    """See `lra.engine.plan.settings`."""
+    """Overrides of fields; see `lra.engine.plan.settings`."""
     sources: Annotated[
         dict[str, str],
         Option(
@@ -111,7 +111,7 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
             "--data",
         ),
     ] = {}
-    """By task: a path or `hub:NAME`."""
+    """Real data by task: a path or `hub:NAME`."""
     baselines: Annotated[
         bool,
         Option("Train exact attention and no mixing too, instead of showing reference rows."),
@@ -121,9 +121,9 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
         Option("Say where a training step's time goes, on each task, instead of training."),
     ] = False
     machines: dict[str, Machine] = {}
-    """Class of machine by device, where cells run elsewhere; {} is here."""
+    """Class of machine by device, where cells run elsewhere; {} means this machine."""
     edits: dict[str, str] = {}
-    """Hash of each file that was edited and not checked; cells that may depend on it stand apart
+    """Hash of each file that was edited and not checked; cells that may depend on it are kept apart
     from those of committed code."""
     cache: str = msgspec.field(default_factory=_cache)
 
@@ -133,7 +133,7 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
 
 
 class AxesSpec(Frozen, frozen=True, kw_only=True):
-    """Axes of a sweep, in place of the suite's own values; empty keeps these."""
+    """Axes of a sweep that replace the suite's own values; an empty one keeps them."""
 
     lengths: Annotated[
         tuple[int, ...],
@@ -169,13 +169,13 @@ class AxesSpec(Frozen, frozen=True, kw_only=True):
 
 
 class ExecutionSpec(Frozen, frozen=True, kw_only=True):
-    """Execution of a run's cells: where, which, and for how long."""
+    """Execution of a run's cells: place, selection and limits."""
 
     store: Store = DEFAULT_STORE
     device: Annotated[
         Device | None, Option("Where to compute. Default: cuda if present, else cpu.")
     ] = None
-    """None takes the default of this machine, or of a cluster's workers."""
+    """Device of the cells; None takes the default of this machine, or of a cluster's workers."""
     jobs: Jobs = None
     cluster: Annotated[
         str | None,
@@ -196,9 +196,9 @@ class ExecutionSpec(Frozen, frozen=True, kw_only=True):
         Seconds | None,
         Option(
             "Stop cleanly after e.g. 90s (or 90), 9m, 1h30m; a rerun continues. Missing cells "
-            "run in the order of their value: what was begun; first seeds before second ones; "
-            "baselines, then sdpa and identity; the shortest. What cannot be continued starts only "
-            "where it fits."
+            "run in the order of their value: begun ones; first seeds before second ones; "
+            "baselines, then sdpa and identity; the shortest. A cell that cannot be continued "
+            "starts only where it fits."
         ),
     ] = None
     timeout: Annotated[Seconds | None, Option("Longest time for one cell.")] = None
@@ -213,7 +213,7 @@ class ExecutionSpec(Frozen, frozen=True, kw_only=True):
 
 
 class VerifySpec(Frozen, frozen=True, kw_only=True):
-    """The claims that are tried, and how hard."""
+    """Claims to try, and the thoroughness of the trial."""
 
     mechanisms: Mechanisms = ()
     laws: Annotated[
@@ -232,7 +232,7 @@ class VerifySpec(Frozen, frozen=True, kw_only=True):
 
 
 class ShowSpec(Frozen, frozen=True, kw_only=True):
-    """The pictures that are drawn of mechanisms."""
+    """Pictures to draw of mechanisms."""
 
     mechanisms: Mechanisms = ()
     length: Annotated[int | None, Option("Positions to draw; default: 64.", metavar="N")] = None
@@ -244,7 +244,7 @@ class ShowSpec(Frozen, frozen=True, kw_only=True):
             metavar="FILE",
         ),
     ] = None
-    """It has a length of its own."""
+    """File of the input, which has a length of its own."""
     direction: Annotated[
         Direction | None, Option("Default: bidirectional where the mechanism can.")
     ] = None
@@ -276,7 +276,7 @@ class OutputSpec(Frozen, frozen=True, kw_only=True):
 
 
 class CheckSpec(Frozen, frozen=True, kw_only=True):
-    """The figures that a check looks at, and the baseline that it holds them against."""
+    """Figures that a check compares, and their baseline."""
 
     mechanisms: Mechanisms = ()
     since: Annotated[
@@ -293,4 +293,4 @@ class CheckSpec(Frozen, frozen=True, kw_only=True):
     store: Annotated[Path, Option("Folder for the records of the check.")] = CHECK_STORE
     baselines: Baselines = DEFAULT_BASELINES
     edits: dict[str, str] = {}
-    """As in `RunSpec`."""
+    """Unchecked edits, as in `RunSpec`."""

@@ -1,4 +1,4 @@
-"""The planner: a suite and a person's flags become cells. Never imports torch."""
+"""The planner: from a suite and a person's flags to cells. Never imports torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def plan_suite(spec: RunSpec) -> list[Job]:
     """Return the jobs of a run, each cell once: baselines, then quality, then efficiency by length,
     then errors; or the profiles of its trainings alone.
 
-    A mechanism that cannot be imported gets its jobs too, which will say why. Raises
+    A mechanism that cannot be imported gets its jobs too, whose records give the reason. Raises
     `UsageError` for any name, key or value that does not exist.
     """
     if spec.profile:
@@ -44,7 +44,7 @@ def plan_suite(spec: RunSpec) -> list[Job]:
 
 
 def _why_empty(run: Planner) -> str:
-    """Reason why a suite comes to no cell, and the remedy."""
+    """Reason why a suite gives no cell, and the remedy."""
     blocks = run.spec.suite
     if blocks.error:
         names = ", ".join(target.name for target in run.mechanisms)

@@ -22,14 +22,14 @@ from lra.engine.plan.spec import VerifySpec
 from lra.engine.plan.versions import measure_hash, mechanism_hash
 
 POSITIONS = ("alibi", "rope")
-"""Position schemes that laws ask for by name, which no import of theirs shows."""
+"""Position schemes that laws use by name, and so without an import."""
 
 
 def plan_verify(spec: VerifySpec) -> list[Job]:
     """Return one job per mechanism.
 
-    One that cannot be imported gets a job too, which will say why. Raises `UsageError` for any
-    name, key or value that does not exist, and where nothing can be imported.
+    One that cannot be imported gets a job too, whose record gives the reason. Raises `UsageError`
+    for any name, key or value that does not exist, and where nothing can be imported.
     """
     spec = replace(spec, laws=parse_law_names(spec.laws))
     settings, describer = Settings(spec.settings), Describer(Path(spec.cache))
@@ -41,7 +41,7 @@ def plan_verify(spec: VerifySpec) -> list[Job]:
 
 
 def law_names() -> list[str]:
-    """Return the names of all laws: those of their files."""
+    """Return the names of all laws, taken from their files."""
     folder = Path(__file__).resolve().parents[2] / "verify" / "laws"
     return sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
 

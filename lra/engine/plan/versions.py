@@ -1,7 +1,7 @@
-"""Versions of what cells use: declared ones of ours, hashes of sources of all else.
+"""Versions of the code that cells use: declared ones of ours, hashes of all other sources.
 
-Cells that cost seconds hold hashes of our sources too: to measure them again is cheaper than to
-prove that an edit changes nothing.
+Cells that cost seconds hold hashes of our sources, too: measuring them again is cheaper than
+proving that an edit changes nothing.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from tasks.sources.data_hash import generator_hash, readers_hash
 
 _LRA = Path(__file__).resolve().parents[2]
 ORACLE = _LRA.parent / "attention_impls" / "_oracle.py"
-"""Softmax attention in float64, which errors are measured against."""
+"""Softmax attention in float64, the reference of errors."""
 PLAIN = tuple(
     f"lra.core.{name}"
     for name in ("cards", "catalogue", "cells", "errors", "peers", "protocol", "records", "scales")
 )
-"""Left out of what a measurement hashes: values that a cell holds anyway, names and errors."""
+"""Modules left out of a measurement's hash: values that a cell holds anyway, names and errors."""
 
 _DECLARED = ("operations", "projection_operations", "pair_operations", "pairs_in_parts")
 """Methods that count a mechanism's operations: a timing's record repeats them."""
 _LAWS = ("convergence", "predicted_error", "exact_at", "comes_near")
-"""Methods on how it comes near softmax attention: an error's record repeats them."""
+"""Methods on its approximation of softmax attention: an error's record repeats them."""
 _DENSE = ("reference", "support")
-"""Dense forms that it is compared with, beside the oracle, which trainings ask for weights."""
+"""Dense forms that it is compared with; trainings ask the oracle, but not these, for weights."""
 
 UNASKED: dict[str, tuple[str, ...]] = {
     "call": (*_DECLARED, *_LAWS, *_DENSE),
@@ -43,14 +43,14 @@ UNASKED: dict[str, tuple[str, ...]] = {
     "verify": _DECLARED,
     "show": (*_DECLARED, *_LAWS),
 }
-"""Methods that a use asks no mechanism for: an edit of them makes none of its cells due.
-call: training and timing; cost: what the record of a timing or a profile repeats."""
+"""Methods that each use does not call: an edit of them makes none of its cells due. call: training
+and timing; cost: the declarations that the record of a timing or a profile repeats."""
 
 
 def mechanism_versions(target: Target, description: Description, *parts: str) -> Versions:
     """Return the versions of a mechanism and of `parts` of it, such as `decode`.
 
-    Other people's has its sources' hash; of one that is unavailable that is the reason's.
+    Other people's mechanism has the hash of its sources; an unavailable one that of the reason.
     """
     feature = f"mechanism/{target.name}"
     if target.ours and description.unavailable is None:
@@ -62,13 +62,13 @@ def mechanism_versions(target: Target, description: Description, *parts: str) ->
 
 
 def position_version(reference: str) -> Versions:
-    """Return the version of a scheme of positions, as `ModelSpec` names it."""
+    """Return the version of a position scheme, named as in `ModelSpec`."""
     target, feature = catalogue.find("position", reference), f"position/{reference}"
     return declared([feature]) if target.ours else {feature: source_hash(target.file)}
 
 
 def data_version(task: Target, *, real: bool) -> Versions:
-    """Return the version of a task's generator, or of how it reads real data."""
+    """Return the version of a task's generator, or of its reader of real data."""
     feature = f"data/{task.name}/read" if real else f"data/{task.name}"
     if task.ours:
         return declared([feature])
@@ -77,10 +77,10 @@ def data_version(task: Target, *, real: bool) -> Versions:
 
 @cache
 def measure_hash(kind: str, *files: str, outside: tuple[Path, ...] = ()) -> str:
-    """Hash of the sources that measure cells of a kind, as seen from `lra/`, and of others
+    """Hash of the sources that measure cells of a kind, by their paths in `lra/`, and of others
     `outside` of it.
 
-    The worker, which calls them, and the launch, which sets its threads, count by themselves.
+    The worker calls them and the launch sets its threads: both count without their imports.
     """
     own = source_hash(*(_LRA / file for file in files), leave_out=PLAIN)
     process, work = ("worker", "launch"), (kind, "data", "mechanism")
@@ -91,9 +91,9 @@ def measure_hash(kind: str, *files: str, outside: tuple[Path, ...] = ()) -> str:
 
 
 def mechanism_hash(target: Target, description: Description, use: str) -> str:
-    """Hash of the sources that answer a use, an adapter's among them where there is one.
+    """Hash of a mechanism's sources for one use, an adapter's included where there is one.
 
-    The hash of the reason where it is unavailable: a package missing today may be installed
+    For an unavailable one the hash of the reason: a package missing today may be installed
     tomorrow.
     """
     if description.unavailable is not None:
@@ -112,7 +112,7 @@ def mechanism_hash(target: Target, description: Description, use: str) -> str:
         own = value_hash([own, distribution_hash(package)])
     if target.is_peer:
         peer = peers.read(target.name)
-        # Its claims decide the questions it gets, and its padding.
+        # A peer's claims decide the requests that it gets, and its padding.
         own = value_hash([own, peer.claims, peer.trials if use == "verify" else ()])
     card = description.card
     if not isinstance(card, AttentionCard) or not card.assumed:
@@ -122,7 +122,7 @@ def mechanism_hash(target: Target, description: Description, use: str) -> str:
 
 
 def _file_hash(target: Target, left_out: dict[str, tuple[str, ...]]) -> str:
-    """Hash of the file and what it imports; of the name alone where it is compiled into Python."""
+    """Hash of the file and its imports; of the name alone for a module compiled into Python."""
     try:
         return source_hash(target.file, **left_out)
     except UsageError:
@@ -130,7 +130,7 @@ def _file_hash(target: Target, left_out: dict[str, tuple[str, ...]]) -> str:
 
 
 def _package(target: Target) -> str:
-    """The distribution that a mechanism was installed by; empty for sources that lie open."""
+    """Distribution that installed a mechanism; empty for sources outside of one."""
     if target.is_peer:
         return peers.read(target.name).package
     if target.ours:

@@ -1,1 +1,1 @@
-"""Processes that answer cells: the pool, the fork server, the worker, and how they end."""
+"""Processes that run cells: the pool, the fork server, the worker, and their exit status."""

@@ -1,4 +1,4 @@
-"""Error text as it may be published: the words without the places."""
+"""Error text fit for publication: its words without paths and credentials."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lra.core.errors import LraError
 from lra.engine.process.secrets import mask_credentials
 
 _START = r"(?:(?<![\w.:/\\-])|(?<=:)(?!//)|(?<=[^\w-]-[A-Za-z])|(?<=\A-[A-Za-z]))"
-"""Where an absolute path begins: not within an address or a relative one, but after a colon, as in
-a list of folders, and after a compiler's flag of one letter."""
+"""Start of an absolute path: not within an address or a relative path, but after a colon, as in a
+list of folders, and after a compiler's flag of one letter."""
 _DRIVE = r"[A-Za-z]:[\\/]{1,2}"
 _PART = r"""[^\s"'`:;,()<>|/\\]+"""
 _QUOTED = re.compile(
@@ -20,14 +20,14 @@ _QUOTED = re.compile(
 )
 """A path in quotes may hold spaces."""
 _BARE = re.compile(rf"{_START}(?://?|{_DRIVE})(?:{_PART}[/\\]{{1,2}})+")
-"""The folders of an absolute path outside quotes."""
+"""Folders of an absolute path outside quotes."""
 _HOME = re.compile(
     rf"(?:{_START}|(?<=file://)|(?<=:///)|(?<=\.\.))"
     rf"(?:/?(?:/{_PART}){{0,8}}?//?(?:homes?|[Uu]sers)//?{_PART}"
-    # A name of two words only before a folder: elsewhere the next word is a sentence's.
+    # A name of two words only before a folder: elsewhere the second word belongs to the sentence.
     rf"|{_DRIVE}(?:Users|home)[\\/]{{1,2}}{_PART}(?:\ {_PART}(?=\\))?)"
 )
-"""The home of anybody, whose name is in it."""
+"""Home of any user: it holds a name."""
 
 
 def strip_paths(text: str, known: Iterable[str] = ()) -> str:
@@ -35,7 +35,7 @@ def strip_paths(text: str, known: Iterable[str] = ()) -> str:
 
     `known` paths (the data's, the cache's) are cut wherever they stand, relative or absolute,
     spaces and all, and so are paths beside them; so are the home, the current and the temporary
-    folder. A path's own name stays, but for a home's, which is somebody's.
+    folder. The last part of a path stays, but for a home's: it is a person's name.
     """
     given = {Path(place) for place in known}
     beside = {path.parent for path in given if path.parent.name}
@@ -43,7 +43,7 @@ def strip_paths(text: str, known: Iterable[str] = ()) -> str:
     for place in sorted(places, key=lambda path: len(str(path)), reverse=True):
         if place == Path("/"):
             continue
-        # A relative place starts where no other path goes on.
+        # A relative path starts where no other path goes on.
         start = "" if place.is_absolute() else r"(?<![\w./\\-])(?:\./)*"
         folder = start + re.escape(str(place))
         # A path below becomes absolute and without spaces, for the patterns to cut.
@@ -57,22 +57,22 @@ def strip_paths(text: str, known: Iterable[str] = ()) -> str:
 
 
 def publishable(text: str, known: Iterable[str] = ()) -> str:
-    """Return text without credentials and places, as a record holds it."""
-    # Credentials first: one may hold what looks like a path.
+    """Return text without credentials and paths, as a record holds it."""
+    # Credentials first: one may contain a text like a path.
     return strip_paths(mask_credentials(text), known)
 
 
 def whole_lines(end: str) -> str:
-    """Return the end of a longer text without the half of a line that it begins with; of a single
-    line without half a word. Half a credential has no shape by which it could be masked."""
+    """Return the end of a longer text without its first, partial line; of a single line without its
+    first, partial word. Half a credential has no shape by which it could be masked."""
     half, _, lines = end.partition("\n")
     return lines or half.partition(" ")[2]
 
 
 def one_line(error: BaseException) -> str:
-    """Return an exception's text on one line, its class where it has none or fails to give one.
+    """Return an exception's text on one line; its class where it has no text or fails to give it.
 
-    What is no Unicode, as a file's name may be, stands as an escape: no record could hold it.
+    Characters outside Unicode, as in a file's name, become escapes: no record could hold them.
     """
     try:
         text = str(error)
@@ -83,7 +83,7 @@ def one_line(error: BaseException) -> str:
 
 
 def named_line(error: BaseException) -> str:
-    """Return an exception's text on one line, after its class where that is none of ours: their
-    words alone may say little (`KeyError: 'q'`)."""
+    """Return an exception's text on one line, after its class unless that is ours: other texts
+    alone may say little (`KeyError: 'q'`)."""
     words, name = one_line(error), type(error).__name__
     return words if isinstance(error, LraError) or words == name else f"{name}: {words}"

@@ -1,4 +1,4 @@
-"""From how a worker ended to a typed status; and which cells are not worth one."""
+"""Outcome of a worker from its exit, and the cells that are not worth a worker."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from lra.engine.process.secrets import mask_credentials
 from lra.engine.process.signals import signal_name
 
 ByLength = EfficiencyCell | ErrorCell
-"""Cells of which a plan has several lengths."""
+"""Kinds of cells that a plan has at several lengths."""
 
 NOTED = "_failed"
-"""How notes of a method end that say what went wrong after a training."""
+"""Ending of the names of method notes on errors after a training."""
 TAIL = 4096
-"""Most characters that a record keeps of what a worker wrote."""
+"""Largest number of characters that a record keeps of a worker's output."""
 WORDS = 4096
-"""Most characters of any other text that somebody's code may have made."""
+"""Largest number of characters of any other text that somebody's code may have made."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Ending:
     outcome: Outcome | None
     """Its last message; None where it could not send one."""
     exit_code: int | None
-    """Negative: killed by that signal. None: the fork server died with it."""
+    """Exit code; negative: killed by that signal. None: the fork server died with it."""
     phase: str
     timeout: float | None
     """Seconds after which the pool killed it; None where it did not."""
     out_of_memory: bool
-    """Whether the kernel has killed for memory while it ran."""
+    """Whether the kernel killed a process for memory while it ran."""
     tail: str
     """End of its standard output and error, as written."""
 
@@ -53,7 +53,7 @@ def outcome_of(ending: Ending, job: Job) -> Outcome:
     checkpoints = str(Path(job.checkpoint).parent)
     modules = [reference.partition(":")[0] for reference in (job.mechanism, job.task)]
     known = [place for place in (job.source, job.cache, checkpoints, *modules) if place]
-    # Each is cut when it is masked: half a credential is known by no shape.
+    # Each is cut after it is masked: half a credential has no known shape.
     findings = tuple(
         msgspec.structs.replace(finding, detail=truncate(publishable(finding.detail, known)))
         for finding in outcome.findings
@@ -74,7 +74,7 @@ def outcome_of(ending: Ending, job: Job) -> Outcome:
         else msgspec.structs.replace(metric, why_null=words(metric.why_null))
         for name, metric in map(_with_reason, outcome.metrics.items())
     }
-    # Only notes of what went wrong have places; other texts may be formulas.
+    # Notes of errors alone have paths; other texts may be formulas.
     method = {
         name: value
         if not isinstance(value, str)
@@ -102,7 +102,8 @@ def skip_uninstalled(job: Job) -> Outcome | None:
 
 
 def resource_failures(records: Iterable[Record], timeout: float | None) -> list[Record]:
-    """Return the records of what ran out of memory, or of as much time as cells have now."""
+    """Return the records of cells that ran out of memory, or of at least as much time as
+    `timeout`."""
     return [
         record
         for record in records
@@ -139,7 +140,7 @@ def is_same_but_repetition(cell: Cell, other: Cell) -> bool:
 
 
 def _at_length(cell: ByLength, twin: ByLength) -> ByLength:
-    """The cell at the length, and of the repetition, of another."""
+    """The cell at the length and repetition of another."""
     if isinstance(cell, EfficiencyCell) and isinstance(twin, EfficiencyCell):
         return msgspec.structs.replace(cell, length=twin.length, replicate=twin.replicate)
     if isinstance(cell, ErrorCell) and isinstance(twin, ErrorCell):
@@ -148,7 +149,8 @@ def _at_length(cell: ByLength, twin: ByLength) -> ByLength:
 
 
 def _with_reason(named: tuple[str, Metric]) -> tuple[str, Metric]:
-    """A metric; of one that JSON cannot hold, why it is none. Somebody's own code may give it."""
+    """A metric; one that JSON cannot hold becomes null with the reason. Somebody's own code may
+    give it."""
     name, metric = named
     if metric.value is None or math.isfinite(metric.value):
         return named
@@ -156,16 +158,16 @@ def _with_reason(named: tuple[str, Metric]) -> tuple[str, Metric]:
 
 
 def _end(text: str) -> str:
-    """The end of a text that is masked by now."""
+    """End of a text that is masked already."""
     end = text[-TAIL:]
     return text if len(text) <= TAIL else whole_lines(end) or end
 
 
 def _unexplained_outcome(ending: Ending, cell: Cell) -> Outcome:
-    """The outcome of a worker that said nothing about its end."""
+    """Outcome of a worker that sent none."""
     code, phase = ending.exit_code, ending.phase
     if ending.timeout is not None:
-        # `lra show` has neither flag: its patience is its own.
+        # `lra show` has neither flag: its time limit is its own.
         shown = isinstance(cell, ShowCell)
         remedy = "give fewer positions" if shown else "give --timeout more, and --rerun failed"
         message = f"no result after {ending.timeout:g} s; {remedy}"

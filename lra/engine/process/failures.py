@@ -1,6 +1,6 @@
 """Outcome of a cell that raised: the status, the reason in one line, the traceback.
 
-Beside the worker and not in it, for a measurement's hash covers the worker: words are no
+Apart from the worker, since a measurement's hash covers the worker: words are no part of a
 measurement.
 """
 
@@ -29,11 +29,11 @@ _OUT_OF_MEMORY = (
     "CUSOLVER_STATUS_ALLOC_FAILED",
     "CUFFT_ALLOC_FAILED",
 )
-"""Messages of torch where it has no class for it: on a CPU, and on a GPU outside of its
+"""Messages of torch for memory errors without a class: on a CPU, and on a GPU outside of its
 allocator."""
 
 _TOO_OFTEN = "FailOnRecompileLimitHit"
-"""Exceptions of torch's compiler; by name, for loading it takes seconds."""
+"""Exception of torch's compiler; by name, since importing it takes seconds."""
 _GAVE_UP = (
     "torch.compile gave up: the model had to be compiled anew too often, as for inputs of many "
     "lengths; leave execution=compiled out"
@@ -41,11 +41,12 @@ _GAVE_UP = (
 
 
 def outcome_of_exception(error: BaseException, phase: str, job: Job) -> Outcome:
-    """Return how a cell ended that raised; print the traceback, unless it is only unsupported."""
+    """Return the outcome of a cell that raised; print the traceback, unless it is only
+    unsupported."""
     short = Failure(type=type(error).__name__, message=named_line(error), phase=phase)
     if isinstance(error, UnsupportedError):
         return Outcome(status="unsupported", failure=short)
-    # The tail of the record: all that this process wrote to its standard error.
+    # The record keeps the end of this process's standard error.
     traceback.print_exception(error, file=sys.stderr)
     words = _GAVE_UP if short.type == _TOO_OFTEN else short.message
     words += "" if isinstance(error, LraError) else _place(error, job)
@@ -63,7 +64,7 @@ def _place(error: BaseException, job: Job) -> str:
     origin."""
     references: dict[Kind, str] = {"mechanism": job.mechanism, "task": job.task}
     for kind, reference in references.items():
-        # A file that is gone by now must not hide what went wrong.
+        # A file that is gone by now must not hide the error.
         with suppress(UsageError):
             target = catalogue.find(kind, reference) if reference else None
             if target and (inside := place_of(error, target.module)):

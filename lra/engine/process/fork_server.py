@@ -27,7 +27,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 STATUS = struct.Struct("qd")
-"""Pid or exit code (negative: killed by that signal), and CLOCK_MONOTONIC in seconds."""
+"""Message of two numbers: pid or exit code (negative: killed by that signal), and CLOCK_MONOTONIC
+in seconds."""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -39,10 +40,10 @@ def serve(control_fd: int, entry: str, folder: str) -> None:
     """
     control = socket.socket(fileno=control_fd)
     # Signals for a whole terminal, process group or cgroup are for the run, which tells its
-    # workers; without this process they would be killed before they have saved anything.
+    # workers; if this process ended, they would be killed before they have saved anything.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Frozen objects are never written to by the collector, so that forks go on sharing them.
+    # The collector never writes to frozen objects, so that forks go on sharing them.
     gc.disable()
     importlib.import_module(entry)
     gc.freeze()
@@ -75,7 +76,7 @@ def _serve(control: socket.socket, entry: str) -> None:
             for fd in (control.detach(), wake_read, wake_write, status_fd, *status_of.values()):
                 os.close(fd)
             _become_worker(server, entry, connection_fd, log_fd)
-        # Here and in the worker: whoever is first, nobody sees it outside its group.
+        # Here and in the worker: whoever is first, it is never seen outside its group.
         with suppress(OSError):
             os.setpgid(pid, pid)
         os.close(connection_fd)
@@ -103,7 +104,8 @@ def _send_event(status_fd: int, number: int) -> None:
 
 
 def kill_group(pid: int) -> None:
-    """Kill a worker and all it started, but for what has left its process group."""
+    """Kill a worker and all processes that it started, but for those that left its process
+    group."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 
@@ -128,7 +130,7 @@ def _become_worker(server: int, entry: str, connection_fd: int, log_fd: int) -> 
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
-        # No interpreter shutdown: a crash there would be taken for the cell's.
+        # No interpreter shutdown: a crash there would count as the cell's.
         with suppress(Exception):
             sys.stdout.flush()
             sys.stderr.flush()
@@ -144,6 +146,6 @@ def die_with_parent(parent: int) -> None:
 
 
 def _prefer_for_oom_kill() -> None:
-    """Let the kernel, short of memory, take this process rather than the run."""
+    """Let the kernel, short of memory, kill this process rather than the run."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")

@@ -1,4 +1,4 @@
-"""The run's handle on its fork server and on the workers it starts. Never torch."""
+"""The run's side of the fork server and its workers. Never torch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from lra.engine.process.fork_server import STATUS, kill_group
 from lra.engine.process.temporary import TemporaryFolder, sweep
 
 ENTRY = "lra.engine.process.worker"
-"""Module that a worker runs; reached by name, so that the run never imports torch."""
+"""Module that a worker runs; imported by name, so that the run never imports torch."""
 _TAIL = 16_384
-"""Bytes that are read of the end of a log: four times what a record keeps, once it is masked."""
+"""Bytes read from the end of a log: four times as much as a record keeps, since masking shortens
+it."""
 
 
 class Worker:
@@ -31,21 +32,22 @@ class Worker:
         self.connection: Connection = connection
         self.log = log
         self.pid: int | None = None
-        """None until the server has forked."""
+        """Process id; None until the server has forked."""
         self.forked_at = 0.0
-        """time.monotonic() at the fork."""
+        """Time of the fork by time.monotonic()."""
         self.ended_at = 0.0
         self.exit_code: int | None = None
-        """Negative: killed by that signal. None while it runs, and where the server died."""
+        """Exit code; negative: killed by that signal. None while it runs, and where the server
+        died."""
         self.ended = False
         self._status_fd = status_fd
 
     def fileno(self) -> int:
-        """Ready to read when there is news for `poll`."""
+        """Descriptor that is ready to read when there is news for `poll`."""
         return self._status_fd
 
     def poll(self) -> None:
-        """Take in what the server says; call when `fileno` is ready."""
+        """Read the server's news; call when `fileno` is ready."""
         data = os.read(self._status_fd, STATUS.size)
         if len(data) < STATUS.size:
             self.ended = True
@@ -64,7 +66,8 @@ class Worker:
                 os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill the worker and all it started, but for what has left its process group."""
+        """Kill the worker and all processes that it started, but for those that left its process
+        group."""
         if self.pid is not None and self.exit_code is None:
             kill_group(self.pid)
 
@@ -75,7 +78,7 @@ class Worker:
         return 0
 
     def tail(self, size: int = _TAIL, *, after: int = 0) -> str:
-        """Return the end of what it wrote, in whole lines, without its first `after` bytes."""
+        """Return the end of its output, in whole lines, without its first `after` bytes."""
         with suppress(OSError), self.log.open("rb") as stream:
             start = max(after, stream.seek(0, os.SEEK_END) - size)
             stream.seek(start)
@@ -91,10 +94,10 @@ class Worker:
 
 
 class ForkServer:
-    """A process that has imported what workers need and never computes, and forks workers.
+    """A process that imports what workers need, never computes, and forks workers.
 
-    It imports in the background: make it early, and start workers when there are some. Close it,
-    or use it as a context; when its maker dies in any way, it ends with all its workers.
+    It imports in the background: make it early, and start workers later. Close it, or use it as a
+    context; when its maker dies in any way, it ends with all its workers.
     """
 
     def __init__(self, entry: str = ENTRY) -> None:
@@ -108,9 +111,9 @@ class ForkServer:
             call = f"serve({theirs.fileno()}, {entry!r}, {str(self._folder)!r})"
             self._process = subprocess.Popen(
                 [sys.executable, "-c", f"from lra.engine.process.fork_server import serve; {call}"],
-                # Whatever a worker leaves among temporary files goes with this folder.
+                # Files that a worker leaves among temporary ones go with this folder.
                 env=environment() | {"TMPDIR": str(self._folder)},
-                # It removes the folder where this process is killed.
+                # The server removes the folder where this process is killed.
                 pass_fds=[theirs.fileno(), self._scratch.mark],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -128,7 +131,7 @@ class ForkServer:
         try:
             stream = log.open("wb")
         except OSError:
-            # Not the server's fault, which lives on.
+            # The fault of this worker alone: the server lives on.
             worker.close()
             theirs.close()
             os.close(status_write)
@@ -146,7 +149,7 @@ class ForkServer:
         return worker
 
     def lost(self) -> LraError:
-        """Return the error for a fork server that died, with its last words."""
+        """Return the error for a fork server that died, with the end of its output."""
         self._process.wait()
         with suppress(OSError):
             lines = self._log.read_text(errors="replace").strip().splitlines()
@@ -187,10 +190,10 @@ class ForkServer:
 
 
 def environment() -> dict[str, str]:
-    """Return what the server and its workers see.
+    """Return the environment of the server and its workers.
 
-    The same modules as here, whatever lies in the current folder; no threads that libraries start
-    at import, which a fork would lose (a worker sets torch's own); nothing that touches CUDA on
+    The same modules as here, whatever lies in the current folder; no threads started by libraries
+    at import, which a fork would lose (a worker sets torch's own); nothing that touches CUDA at
     import; GPUs in the order in which the run names them; the same order of sets; output without
     delay.
     """

@@ -1,4 +1,4 @@
-"""The local pool: runs jobs side by side, each in a fresh process, and stores what comes of it."""
+"""The local pool: runs jobs side by side, each in a fresh process, and stores their records."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ from lra.engine.process.supervisor import TICK, Supervisor, listen
 from lra.store import Store
 
 PATIENCE = 10.0
-"""Seconds that a timing waits for another run's, with nothing running here, before cells behind it
+"""Seconds that a timing waits for another run's, with nothing running here, before later cells
 start: its turn comes with the end of that run's cell, and goes by while these run."""
 
 
 class Pool(Runner):
     """Runs jobs on worker slots of this machine; see `Runner`.
 
-    Jobs start in the order given; a timing cell waits until nothing of ours runs beside it. Where
-    it waits for another run's timing, cells behind it that are no timings go on meanwhile; it
-    keeps its place among the runs. A job of a series takes the worker of the one before, where that
-    did not fail.
+    Jobs start in the order given; a timing waits until nothing of ours runs beside it. While it
+    waits for another run's timing, later cells that are no timings go on, and it keeps its place
+    among the runs. A job of a series takes the worker of the one before, where that did not fail.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class Pool(Runner):
         self._running: list[Supervisor] = []
         self._lock = TimingLock()
         self._spare: tuple[str, Worker] | None = None
-        """A series, and the worker that waits for its next job."""
+        """Name of a series, and the worker that waits for its next job."""
 
     def _is_busy(self) -> bool:
         return bool(self._running)
@@ -67,7 +66,7 @@ class Pool(Runner):
             self._waiting.remove(job)
             self._launch(job)
         if not self._times and not any(job.alone for job in self._waiting):
-            # The timing that waited is not worth it any more.
+            # The timing that waited is no longer worth it.
             self._lock.release()
 
     @property
@@ -86,13 +85,13 @@ class Pool(Runner):
         return False
 
     def _may_pass(self) -> bool:
-        """Whether other cells may start before a timing: while another run times they lose no
-        time to it; the last cell of that run, which may be about to end, is waited for."""
+        """Whether other cells may start before a timing: beside running ones while another run
+        times, since that costs no time; else only after a wait for the end of that run's cell."""
         return self._lock.is_contended if self._running else self._lock.waited > PATIENCE
 
     def _launch(self, job: Job) -> None:
         if not job.alone:
-            # Its turn would be lost on a run that cannot time now.
+            # The turn would be lost on a run that cannot time now.
             self._lock.yield_turn()
         checkpoint = self.store.checkpoint(job.cell.id)
         job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
@@ -104,13 +103,13 @@ class Pool(Runner):
         self._launched(job)
 
     def _worker_for(self, job: Job) -> tuple[Worker, int]:
-        """The worker that has a job now, of its series the one that waits, else a new one; and how
-        many bytes it wrote before."""
+        """Worker for a job: the one that waits for its series, else a new one; and the number of
+        bytes that it wrote before."""
         payload = msgspec.msgpack.encode(job)
         if self._spare is not None and self._spare[0] == job.series:
             _, worker = self._spare
             written = worker.written()
-            # One that has died meanwhile takes no message.
+            # A worker that has died meanwhile takes no message.
             with suppress(OSError):
                 worker.connection.send_bytes(payload)
                 self._spare = None
@@ -119,7 +118,7 @@ class Pool(Runner):
         return self.server.start(payload), 0
 
     def _dismiss(self) -> None:
-        """End the worker that waits for the next job of its series, and what it holds of a GPU."""
+        """End the worker that waits for the next job of its series, and free its share of a GPU."""
         if self._spare is None:
             return
         (_, worker), self._spare = self._spare, None
@@ -137,7 +136,7 @@ class Pool(Runner):
         return [record for running in ended if (record := self._finish(running)) is not None]
 
     def _finish(self, running: Supervisor) -> Record | None:
-        """Store what came of a worker that has ended."""
+        """Store the outcome of a worker that has ended."""
         worker, job = running.worker, running.job
         running.drain()
         self._forget(running)
@@ -154,7 +153,7 @@ class Pool(Runner):
             self._leave(job)
             return None
         if running.outcome is None and worker.exit_code is None:
-            # It fell with the process that starts workers, through no fault of its own.
+            # It died with the fork server, through no fault of its own.
             self._leave(job)
             raise self.server.lost()
         outcome = outcome_of(ending, job)
@@ -166,7 +165,8 @@ class Pool(Runner):
             self._lock.release()
 
     def _is_told_to_stop(self, running: Supervisor) -> bool:
-        """Whether a worker ended because the run does, by its order or whoever ends all of us."""
+        """Whether a worker ended because the run does, by its order or by a signal to all
+        processes."""
         if running.worker.exit_code == -signal.SIGTERM and not self._signals.received:
             # A signal to a whole cgroup may reach the worker first.
             time.sleep(TICK)
@@ -197,8 +197,8 @@ class Pool(Runner):
 
 
 def default_slots(jobs: Iterable[Job]) -> int:
-    """Return how many cells of a plan may run at once: as many as the cores allow with the threads
-    of the one that computes with most; one where they share a GPU, its memory and its time."""
+    """Return how many cells of a plan may run at once: as many as the cores allow with the largest
+    number of threads among them; one where they share a GPU, its memory and its time."""
     beside = [job for job in jobs if not job.alone]
     if any(getattr(job.cell, "device", "cpu") == "cuda" for job in beside):
         return 1

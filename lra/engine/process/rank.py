@@ -1,4 +1,4 @@
-"""One process among those that train a model together, started by torchrun.
+"""One of the processes that train a model together, started by torchrun.
 
 `python -m lra.engine.process.rank` is its command. Its arguments are the parent's process id,
 the file of the job, and the socket of the worker.
@@ -17,8 +17,8 @@ from lra.engine.process.fork_server import die_with_parent
 
 
 def main(parent: int, job_file: Path, address: str) -> NoReturn:
-    """Train with the others, tell the worker, and end this process."""
-    # Before torch is imported, which takes seconds.
+    """Train with the others, report to the worker, and end this process."""
+    # Set before torch is imported, which takes seconds.
     die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from multiprocessing.connection import Connection
@@ -55,7 +55,7 @@ def main(parent: int, job_file: Path, address: str) -> NoReturn:
         send(Stopped())
         _end(0)
     except BaseException as error:
-        # Ended in here, while the error holds all that was in use.
+        # The process ends inside this block, while the error keeps all its objects alive.
         if is_lost(error):
             print(f"another process of this training was lost: {error}", file=sys.stderr)
             _end(LOST)
@@ -67,7 +67,7 @@ def main(parent: int, job_file: Path, address: str) -> NoReturn:
 
 
 def _end(code: int) -> NoReturn:
-    """End at once: what torch lets go of would wait for a process that hangs."""
+    """End at once: torch's clean-up would wait for a process that hangs."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

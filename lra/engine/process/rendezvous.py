@@ -1,6 +1,6 @@
 """Rendezvous of processes that train as one: a store that listens on loopback alone.
 
-torchrun's own listens on all addresses of the machine, and takes whoever comes for one of them.
+torchrun's own listens on all addresses of the machine, and accepts anyone as one of the processes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from torch.distributed.elastic.rendezvous import (
 )
 
 BACKEND = "lra-loopback"
-"""Name under which torchrun's engine knows it, once it is offered."""
+"""Name of this rendezvous in torchrun's engine, once registered."""
 _HOST = "127.0.0.1"
 
 
 def register_loopback() -> None:
-    """Let torchrun's engine know it."""
+    """Register it with torchrun's engine."""
     rendezvous_handler_registry.register(BACKEND, _LoopbackRendezvous)
 
 

@@ -1,4 +1,4 @@
-"""Jobs run on this machine into a store, where nothing more is asked of a run."""
+"""Jobs run on this machine into a store, for commands that need no more of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lra.engine.process.runner import Watcher
 from lra.store import Store
 
 Watch = Callable[[list[Job]], Watcher]
-"""Returns the watcher of the jobs that are due; it is closed when they are over."""
+"""Function from the due jobs to their watcher, which is closed when they are over."""
 
 
 def run_jobs(

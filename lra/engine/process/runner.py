@@ -1,7 +1,7 @@
 """Runner of jobs, on this machine or a cluster: the jobs worth starting, and their records.
 
-Every ending becomes a record on the disk the moment it is known. Whatever stops the run, only the
-cells that were running are lost, and training cells among them go on from their checkpoints.
+Every ending becomes a record on the disk the moment it is known. However a run stops, only its
+running cells are lost, and trainings among them go on from their checkpoints.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ class RunStopped(LraError):  # noqa: N818  an ending, not a fault
 
 
 class Watcher:
-    """Hears what happens; override what you want to show."""
+    """Receiver of events; override those of interest."""
 
     def started(self, job: Job) -> None:
         """A worker has been asked for."""
 
     def progress(self, job: Job, progress: Progress) -> None:
-        """A worker tells where it stands."""
+        """A worker sends its progress."""
 
     def waiting(self, job: Job, whom: str) -> None:
-        """A timing cell waits for another run's on its machine; told once a minute at most."""
+        """A timing waits for another run's on its machine; reported once a minute at most."""
 
     def finished(self, job: Job, record: Record) -> None:
         """A record has been stored."""
 
     def left(self, job: Job) -> None:
-        """A running cell was stopped without a record; a rerun does it."""
+        """A running cell was stopped without a record; a rerun runs it."""
 
     def noticed(self, words: str) -> None:
-        """Something happened to a machine that cells run on, in one line."""
+        """An event of a machine that cells run on, in one line."""
 
     def close(self) -> None:
-        """The run is over, however that came."""
+        """The run is over, in whatever way."""
 
 
 class RunnerOptions(TypedDict, total=False):
@@ -72,7 +72,7 @@ class RunnerOptions(TypedDict, total=False):
 
 
 class Runner(ABC):
-    """Carries out jobs; the caller holds the store open for writing.
+    """Runs jobs; the caller holds the store open for writing.
 
     `timeout` is for each cell, in seconds. A job that `admits` refuses when its turn comes is left.
     With `prune` a cell is skipped where its shorter twin ran out of memory or time, in this run or,
@@ -105,7 +105,7 @@ class Runner(ABC):
         """Run all jobs and yield each record once it is stored.
 
         Raises `RunStopped` on SIGINT, SIGTERM or SIGHUP, after running cells had time to save
-        themselves, and `LraError` where the store, or what starts workers, fails.
+        themselves, and `LraError` where the store or the fork server fails.
         """
         self._waiting = list(jobs)
         self._failed_before = self._at_their_limit() if self.prune else []
@@ -131,7 +131,7 @@ class Runner(ABC):
 
     @property
     def _grace(self) -> float:
-        """Seconds that running cells have to save themselves."""
+        """Seconds for running cells to save themselves."""
         return GRACE_MOST if self.budget is None else self.budget.grace
 
     @abstractmethod
@@ -140,23 +140,23 @@ class Runner(ABC):
 
     @abstractmethod
     def _start(self) -> Iterator[Record]:
-        """Start of the waiting jobs what there is room for; yields records of those not worth it.
+        """Start waiting jobs while there is room; yield records of those not worth it.
 
-        Each is asked about with `_settle` before it is started, and told of with `_launched`.
+        Each goes through `_settle` before its start and `_launched` after it.
         """
 
     @abstractmethod
     def _collect(self) -> Iterable[Record]:
-        """Wait for news, a tick at most, and store what came of cells that have ended."""
+        """Wait for news, a tick at most, and store the records of cells that have ended."""
 
     @abstractmethod
     def _stop_all(self, grace: float) -> list[Record]:
-        """Ask running cells to save themselves, give them so many seconds, end them; store and
-        return late records."""
+        """Ask running cells to save themselves, end them after `grace` seconds; store and return
+        late records."""
 
     def _settle(self, job: Job) -> Generator[Record, None, bool]:
-        """Yield the record of a waiting job that is not worth starting; one that is not admitted is
-        left. Return whether it was either, and waits no longer."""
+        """Yield the record of a waiting job that is not worth starting; leave one that is not
+        admitted. Return whether it was either, and waits no longer."""
         why = skip_uninstalled(job)
         if why is None and self.prune:
             why = skip_pruned(job.cell, [*self._failed_before, *self._failed])
@@ -171,8 +171,8 @@ class Runner(ABC):
         return True
 
     def _launched(self, job: Job) -> None:
-        """Note that a job runs."""
-        # A cell that is tried again tells nothing of longer inputs until it has ended.
+        """Note that a job has started."""
+        # A cell that is tried again says nothing of longer inputs until it has ended.
         self._failed_before = [
             r for r in self._failed_before if not is_same_but_repetition(job.cell, r.cell)
         ]
@@ -205,7 +205,7 @@ class Runner(ABC):
             provenance=self._provenance,
         )
         if record.status == "ok" and (wrong := why_impossible(record)):
-            # Somebody's own code gave it: on loading it would count as damage.
+            # A figure of somebody's own code: on loading it would count as damage.
             message = f"{wrong}; mend the code that gives it"
             failure = Failure(type="ImpossibleFigure", message=without_middle(message, WORDS))
             record = msgspec.structs.replace(
@@ -229,7 +229,7 @@ class Runner(ABC):
         self.watcher.left(job)
 
     def _at_their_limit(self) -> list[Record]:
-        """Records of earlier runs that ran out of memory, or of as much time as there is now."""
+        """Records of earlier runs that ran out of memory, or of at least the present time limit."""
         if not any(isinstance(job.cell, ByLength) for job in self._waiting):
             return []
         return resource_failures(self.store.records(), self.timeout)

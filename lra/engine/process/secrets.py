@@ -1,7 +1,7 @@
-"""Credentials in error text, masked by the shapes that they are known by.
+"""Credentials in error text, masked by their known shapes.
 
-Somebody's own exception may quote what it was called with: a token, an address with a password, a
-key. The words around stay. A credential of no known shape and under no telling name is not found.
+Somebody's own exception may quote its arguments: a token, an address with a password, a key. The
+words around them stay. A credential of no known shape and under no telling name is not found.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 MASK = "[masked]"
 
 _TOKENS = re.compile(
-    # Of these prefixes there is no mistaking, though a word may stand right before them.
+    # These prefixes are unmistakable, though a word may stand right before them.
     r"(?:\bhf|hf(?=_[A-Za-z]{0,80}\d))_[A-Za-z0-9]{16,}"  # Hugging Face
     r"|gh[oprsu]_[A-Za-z0-9]{16,}|github_pat_\w{16,}"
     r"|glpat-[\w-]{16,}"  # GitLab
@@ -25,7 +25,7 @@ _TOKENS = re.compile(
 )
 _PEM = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    # Without its beginning, where a text is the end of a longer one.
+    # Without its beginning, where the text is the end of a longer one.
     r"|(?<![\w+/=])(?:[A-Za-z0-9+/=]{16,}\s{1,2}){0,100}[A-Za-z0-9+/=]*\s?"
     r"-----END [A-Z ]*PRIVATE KEY-----",
     re.DOTALL,
@@ -40,30 +40,33 @@ _BEARER = re.compile(
 _SIGNED = re.compile(
     r"([?&](?:x-(?:amz|goog)-)?(?:signature|security-token|sig)=)[^&\s\"'<>]+", re.IGNORECASE
 )
-"""An address that opens a file to whoever has it."""
+"""Signature of an address, which opens a file to anyone who has it."""
 
 _BEFORE, _BETWEEN = r"(?<!\w)", r"""\\?["']?\s*(?:=>?|:)\s*"""
 _SECRET = (
     r"(?:\w+-)?\w*(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|secret[_-]?key"
     r"|private[_-]?key|account[_-]?key|credentials?"
-    # Of a folder it is another thing.
+    # Before a folder `pwd` has another meaning.
     r"|pwd(?!\s*=\s*[\"']?(?:[/~.]|[A-Za-z]:)))"
 )
 _TOKEN = (
     r"(?<![A-Za-z0-9_-])(?:\w*(?:access|api|auth|hf|hub|github|gitlab|refresh|security|session|user)"
     r"[_-])?token"
 )
-"""In this field tokens are pieces of text: `pad_token`, `tokens` and numbers are none."""
+"""Names of credentials called tokens. In this field tokens are also pieces of text: `pad_token`,
+`tokens` and numbers are none."""
 _NONE = r"(?!(?:none|null|true|false|nan)\b)"
 _QUOTED = r"""[bru]?(?P<quote>\\?["'])(?:(?!(?P=quote))(?:\\.|[^\\\n]))+(?:(?P<end>(?P=quote))|$)"""
-"""Bytes too, with escapes inside, in a text that is itself quoted, and where a line was cut."""
+"""A value in quotes: also bytes, with escapes inside, in a text that is itself quoted, and where a
+line was cut."""
 _BARE = r"""[^\s"',;&(){}\[\]<>]"""
 _ASSIGNED = re.compile(
     rf"(?P<name>{_BEFORE}{_SECRET}{_BETWEEN})"
     rf"(?:{_QUOTED}|{_NONE}(?:(?:(?<==)|(?<== )){_BARE}+|(?=\S{{0,80}}\d){_BARE}{{4,}})(?![\w(]))",
     re.IGNORECASE | re.MULTILINE,
 )
-"""After a colon a word of letters alone is a sentence's: `password: must be given`."""
+"""A value after the name of a secret. After a colon a word of letters alone belongs to a sentence:
+`password: must be given`."""
 _ASSIGNED_TOKEN = re.compile(
     rf"(?P<name>{_TOKEN}{_BETWEEN})(?P<open>[\"']?)"
     rf"(?:(?=\S{{0,80}}[A-Za-z])(?=\S{{0,80}}\d){_BARE}{{8,}}"
@@ -83,11 +86,11 @@ _FLAG = re.compile(
     rf"(?:(?<=[\"'])[^\"'\n]+|{_WORDS}[^\s\"'-][^\s\"',)\]]*)",
     re.IGNORECASE,
 )
-"""A command as it was called, in a line or a list. A sentence may go on after a flag's name."""
+"""A flag of a command, in a line or a list. A sentence may go on after a flag's name."""
 
 
 def mask_credentials(text: str) -> str:
-    """Return a text with what looks like a credential masked."""
+    """Return a text with everything that looks like a credential masked."""
     if "PRIVATE KEY-----" in text:
         text = _PEM.sub(MASK, text)
     text = _ADDRESS.sub(MASK, text)

@@ -1,5 +1,5 @@
-"""Ctrl-C, SIGTERM and SIGHUP as a request that is looked at between two steps; the last two as an
-exception."""
+"""Ctrl-C, SIGTERM and SIGHUP as a request that is checked between two steps; the last two also as
+an exception."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
-        # Python names the first and the last signal for real-time use.
+        # Python names only the first and the last signal for real-time use.
         return f"signal {number}"
 
 
 class Terminated(LraError):  # noqa: N818  an ending, not a fault
-    """SIGTERM, which a time limit or a cancelled job sends, or SIGHUP of a terminal that closes."""
+    """SIGTERM, as a time limit or a cancelled job sends, or SIGHUP of a terminal that closes."""
 
     exit_code = 130
 
 
 @contextmanager
 def raise_terminated() -> Iterator[None]:
-    """While the context lasts SIGTERM and SIGHUP raise `Terminated`, so that what is done at an end
-    is done.
+    """Make SIGTERM and SIGHUP raise `Terminated` while the context lasts, so that clean-up runs.
 
     Outside the main thread Python allows no handlers; there it does nothing.
     """
@@ -56,16 +55,16 @@ def raise_terminated() -> Iterator[None]:
 
 
 class StopSignals:
-    """Notes SIGINT, SIGTERM and SIGHUP while the context lasts.
+    """SIGINT, SIGTERM and SIGHUP received while the context lasts.
 
     Outside the main thread Python allows no handlers; there it notes nothing.
     """
 
     def __init__(self) -> None:
         self.received = ""
-        """The first one, in words; empty while there was none."""
+        """First signal, in words; empty while there was none."""
         self.count = 0
-        """A second one says that the person is in a hurry."""
+        """Number of signals; a second one says that the person is in a hurry."""
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -102,8 +101,7 @@ def _stop_signals() -> list[signal.Signals]:
 
 
 def _detach_from_terminal() -> None:
-    """Send nowhere what goes to a terminal that is gone: a line that fails would be in the way of
-    saving."""
+    """Discard output to a terminal that is gone: a failing line would get in the way of saving."""
     for descriptor in (1, 2):
         try:
             os.write(descriptor, b"")

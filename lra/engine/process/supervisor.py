@@ -1,7 +1,7 @@
-"""One job in a worker process: what it says while it runs, and how it ended.
+"""One job in a worker process: its messages while it runs, and its end.
 
-A worker ends with its job. One of a series stays after a job that did not fail, and may take the
-next of the series, which spares that the start of a process and of a GPU's context.
+A worker ends with its job. In a series it stays after a job that did not fail, and may take the
+next one, to spare the start of a process and of a GPU's context.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Supervisor:
     """A job and the worker process of a fork server that runs it, from request to end.
 
     `timeout` is in seconds from the fork, or from the end of the job before in the same worker;
-    `on_progress` gets the worker's progress; `written` is how many bytes it wrote before.
+    `on_progress` gets the worker's progress; `written` is the number of bytes that it wrote before.
     """
 
     def __init__(
@@ -43,33 +43,33 @@ class Supervisor:
         self.started_at = utc()
         self.outcome: Outcome | None = None
         self.stopped = False
-        """Whether it says that it has saved its checkpoint and ends for that."""
+        """Whether the worker reports that it has saved its checkpoint and ends for that."""
         self.asked_to_stop = False
         self._phase = "start"
         self._timeout, self._on_progress = timeout, on_progress
         self._timed_out = False
         self._memory_kills = host.oom_kills()
         self._began: float | None = None if worker.pid is None else time.monotonic()
-        """The start after another job; else the fork is the beginning."""
+        """Start of a job after another one; None where the fork is the start."""
         self._outcome_at = 0.0
         self._written_before = written
 
     @property
     def sources(self) -> list[int]:
-        """Descriptors that are ready to read when there is news for `hear`."""
+        """Descriptors that are ready to read when there is news for `receive`."""
         connection = self.worker.connection
         own = [self.worker.fileno()]
         return own if connection.closed else [*own, connection.fileno()]
 
     def receive(self, source: int) -> None:
-        """Take in what came over one of the descriptors."""
+        """Read the news on one of the descriptors."""
         if source == self.worker.fileno():
             self.worker.poll()
         else:
             self._receive()
 
     def enforce_timeout(self) -> None:
-        """Kill the worker where its time is over."""
+        """Kill the worker once its time is over."""
         if self._timeout is None or self.worker.pid is None:
             return
         if time.monotonic() - self._start > self._timeout:
@@ -77,7 +77,7 @@ class Supervisor:
             self.worker.kill()
 
     def drain(self) -> None:
-        """Take in what an ended worker had still sent."""
+        """Read the messages that an ended worker had still sent."""
         connection = self.worker.connection
         with suppress(OSError):
             while not connection.closed and connection.poll():
@@ -101,7 +101,7 @@ class Supervisor:
 
     @property
     def seconds(self) -> float:
-        """Seconds from fork to end; of a job in a series, to its outcome."""
+        """Seconds from fork to end; for a job in a series, to its outcome."""
         return (self._outcome_at if self.is_idle else self.worker.ended_at) - self._start
 
     @property
@@ -113,7 +113,7 @@ class Supervisor:
         try:
             message = msgspec.msgpack.decode(connection.recv_bytes(), type=Message)
         except (OSError, EOFError):
-            # It has closed its end; how it ended comes over the status pipe.
+            # The worker has closed its end; its exit status comes over the status pipe.
             connection.close()
             return
         match message:
@@ -127,7 +127,8 @@ class Supervisor:
 
 
 def listen(to: Sequence[Supervisor]) -> list[Supervisor]:
-    """Wait for news, a tick at most, take them in, and return those whose jobs have ended."""
+    """Wait for news, a tick at most, read them, and return the supervisors whose jobs have
+    ended."""
     by_source = {source: running for running in to for source in running.sources}
     for source in wait(list(by_source), timeout=TICK):
         assert isinstance(source, int)

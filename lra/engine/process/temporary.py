@@ -1,8 +1,8 @@
-"""Folders for temporary files, which end with their owner or else with the next run of its user.
+"""Folders for temporary files, removed by their owner or else by the next run of the same user.
 
-Their names are of all who use the temporary folder, and so prove nothing. A folder is ours by a
-file in it that its owner has locked: the kernel frees it however the owner ends, with all that has
-inherited it.
+Anyone may use such names in the temporary folder, so that a name proves nothing. A folder is ours
+by a file in it that its owner has locked. The kernel frees the lock however the owner ends, with
+all processes that inherited it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ _MARK = ".lra-owner"
 
 
 class TemporaryFolder:
-    """A folder of this process, and of whoever inherits `mark`; made here."""
+    """A folder of this process and of those that inherit `mark`, created here."""
 
     def __init__(self, prefix: str = _PREFIX) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=prefix))
-        # Locked before it has its name: without that nobody takes the folder for one of ours.
+        # Locked before it gets its name: no other run takes the folder for an abandoned one.
         new = self.path / f"{_MARK}.new"
         self.mark = os.open(new, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        """Descriptor whose last copy, closed, gives the folder away."""
+        """Descriptor of the lock; once its last copy is closed, the folder is free to be
+        removed."""
         fcntl.flock(self.mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
         new.rename(self.path / _MARK)
 
@@ -38,8 +39,8 @@ class TemporaryFolder:
 
 
 def sweep() -> None:
-    """Remove what runs of this user have left in the temporary folder, killed with all that was
-    theirs; never what a link points to."""
+    """Remove the folders that killed runs of this user have left in the temporary folder; never the
+    target of a link."""
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             if entry.name.startswith(_PREFIX):
@@ -48,7 +49,8 @@ def sweep() -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove a folder that is ours and whose owner is gone; raises `OSError` for any other."""
+    """Remove a folder of ours whose owner is gone; any other stays, with an `OSError` where its
+    mark is missing or locked."""
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         return

@@ -1,8 +1,8 @@
 """One training on several devices: a process for each, started by torchrun's own engine.
 
-They train as one (`lra.training.ranks`), and each tells the worker over a socket what a worker
-tells its run. Where one of them dies or falls silent, all are ended and start again from the
-checkpoint.
+They train as one (`lra.training.ranks`), and each sends the worker over a socket the messages that
+a worker sends its run. Where one of them dies or falls silent, all are ended and start again from
+the checkpoint.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from lra.training.outcome import Interrupted
 ENTRY = "lra.engine.process.rank"
 """Module that each process runs."""
 TRIES = 3
-"""Starts of all processes before a training that loses one of them each time is given up."""
+"""Starts of all processes before a training that loses one each time is given up."""
 LOOK_EVERY = 0.1
 """Seconds between looks at whether a process has ended."""
 _STOPPED = "stopped"
 _LONGEST = 70
-"""Signs of a folder for temporary files below which a socket can have its place."""
+"""Longest name of a temporary folder, in bytes, that leaves room for the address of a socket."""
 _CLEARED_AFTER = 10
-"""Seconds; torchrun kills what has not ended 30 s after the first failure."""
+"""Seconds after the first failure from which on endings count as its consequence; torchrun kills
+the other processes after 30 s."""
 
 
 def run(job: Job, report: Report) -> Outcome:
     """Run a training cell on `job.devices` devices and return how it ended.
 
     Raises `lra.training.outcome.Interrupted` after SIGTERM, `MemoryError` where the kernel has
-    killed for memory, and `LraError` where processes die without a word however often they are
-    started.
+    killed a process for memory, and `LraError` where processes die without a word at every start.
     """
     heard, kills = _RankMessages(), oom_kills()
     signal.signal(signal.SIGTERM, _stop_once)
@@ -82,7 +82,7 @@ class _RankMessages:
 
 
 def _run_with_retries(job: Job, heard: _RankMessages, report: Report) -> str:
-    """Start all processes until they end with a word, `TRIES` times at most; return how the last
+    """Start all processes until they end with a result, `TRIES` times at most; return how the last
     ones ended."""
     how = ""
     with tempfile.TemporaryDirectory(prefix="lra-ranks-", dir=_socket_folder()) as name:
@@ -97,14 +97,15 @@ def _run_with_retries(job: Job, heard: _RankMessages, report: Report) -> str:
 
 
 def _socket_folder() -> str:
-    """A folder where the address of a socket is short enough, about a hundred characters."""
+    """A folder short enough for the address of a socket, about a hundred characters."""
     usual = tempfile.gettempdir()
     return usual if len(os.fsencode(usual)) <= _LONGEST else "/tmp"
 
 
 @contextmanager
 def _listening(address: Path, heard: _RankMessages, report: Report) -> Iterator[None]:
-    """Listen to the processes in a thread of its own, until they have ended and said all."""
+    """Listen to the processes in a separate thread, until they have ended and all messages are
+    read."""
     ended = threading.Event()
     address.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
@@ -137,7 +138,7 @@ def _listening(address: Path, heard: _RankMessages, report: Report) -> Iterator[
 
 
 def _take(connection: Connection, heard: _RankMessages, report: Report) -> bool:
-    """Take in one message; False where the other end is closed."""
+    """Read one message; False where the other end is closed."""
     try:
         message = msgspec.msgpack.decode(connection.recv_bytes(), type=Message)
     except (OSError, EOFError):
@@ -155,7 +156,7 @@ def _take(connection: Connection, heard: _RankMessages, report: Report) -> bool:
 
 
 def _launch(devices: int, folder: Path) -> str:
-    """Start the processes, wait for their end, and say in a few words how it was."""
+    """Start the processes, wait for their end, and return in a few words how they ended."""
     rendezvous.register_loopback()
     config = LaunchConfig(
         min_nodes=1,
@@ -164,15 +165,16 @@ def _launch(devices: int, folder: Path) -> str:
         run_id=uuid.uuid4().hex,
         rdzv_backend=rendezvous.BACKEND,
         local_addr="localhost",
-        # Started anew, and not by the engine: its processes would meet at their old addresses.
+        # Started anew here, and not by the engine: its processes would meet at their old addresses.
         max_restarts=0,
         monitor_interval=LOOK_EVERY,
         logs_specs=DefaultLogsSpecs(log_dir=str(folder)),
-        # SIGTERM is ours, see `_stop_once`; Ctrl-C is for the run.
+        # SIGTERM is ours, see `_stop_once`; Ctrl-C is the run's.
         signals_to_handle="SIGHUP",
     )
     if sys.platform == "linux":
-        # All are on this machine, whatever its name resolves to, and nobody else is to reach them.
+        # All are on this machine, whatever its name resolves to, and no other machine may reach
+        # them.
         for backend in ("GLOO", "NCCL"):
             os.environ.setdefault(f"{backend}_SOCKET_IFNAME", "lo")
     command = ["-m", ENTRY, str(os.getpid()), str(folder / "job"), str(folder / "socket")]
@@ -186,7 +188,7 @@ def _launch(devices: int, folder: Path) -> str:
 
 
 def _describe_failures(failures: Mapping[int, ProcessFailure], devices: int) -> str:
-    """Failures of the processes in words: of several the one that the others followed."""
+    """Failures of the processes in words: among several the one that caused the others."""
     first = min(failure.timestamp for failure in failures.values())
     causes = {
         rank: failure.exitcode
@@ -202,7 +204,7 @@ def _describe_failures(failures: Mapping[int, ProcessFailure], devices: int) -> 
 
 
 def _stop_once(number: int, frame: FrameType | None) -> None:
-    """End what is launched, which gives its processes time to save; a run repeats its SIGTERM, and
-    a second one would cut that short."""
+    """End the launched processes, with time to save; a run repeats its SIGTERM, and a second one
+    would cut that short."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SignalException("stopped by SIGTERM", signal.SIGTERM)

@@ -1,6 +1,6 @@
 """The worker: one cell in a process of its own, or the cells of a series, from job to outcome.
 
-Reached by name only: it imports torch, and whoever starts it must not.
+Imported by name only: it imports torch, and its starter must not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REPORT_EVERY = 0.2
 
 
 def main(connection: Connection) -> None:
-    """Receive a job, run its cell, send messages and one last: its outcome, or that it stopped.
+    """Receive a job, run its cell, send messages, and last its outcome, or that it stopped.
 
     In a series go on with the next job, until one fails or no more comes.
     """
@@ -49,7 +49,7 @@ def main(connection: Connection) -> None:
 
 
 def _report_end(job: Job, connection: Connection) -> Message:
-    """The end of a job, however it comes."""
+    """Send the end of a job, whether it returns or raises."""
     phase = _Phase(connection)
     try:
         return run_cell(job, report=phase)
@@ -60,14 +60,14 @@ def _report_end(job: Job, connection: Connection) -> Message:
 
 
 def _free_memory() -> None:
-    """Leave the next cell of a series the memory of a new process."""
+    """Give the next cell of a series as much memory as a new process has."""
     gc.collect()
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.empty_cache()
 
 
 def run_cell(job: Job, *, report: Report = lambda progress: None) -> Outcome:
-    """Run one cell in this process and return how it ended, where it ended in good order.
+    """Run one cell in this process and return its outcome.
 
     Raises what the cell raises; `lra.training.outcome.Interrupted` after SIGTERM in training.
     """
@@ -79,17 +79,17 @@ def run_cell(job: Job, *, report: Report = lambda progress: None) -> Outcome:
 
 
 def _work_module(kind: type[Cell]) -> ModuleType:
-    """The module that runs cells of a kind: it is called as the kind's tag."""
+    """Module that runs cells of a kind, named by the kind's tag."""
     return importlib.import_module(f"lra.engine.work.{kind.__struct_config__.tag}")
 
 
-# Imported before the fork, or every worker would pay for it.
+# Imported before the fork, or every worker would pay for the import.
 for _kind in Cell.__args__:
     _work_module(_kind)
 
 
 class _Phase:
-    """Sends progress, not too often, and remembers where the worker stands."""
+    """Sends progress, not too often, and remembers the phase of the worker."""
 
     def __init__(self, connection: Connection) -> None:
         self.name = "start"

@@ -1,1 +1,1 @@
-"""Work of a worker on a cell: one kind, one file, named as the kind's tag."""
+"""Work of a worker on a cell: a file for each kind of cell, named by the kind's tag."""

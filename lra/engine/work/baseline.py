@@ -1,4 +1,4 @@
-"""Scores the simple baselines of a task."""
+"""Scores of the simple baselines of a task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lra.measure.baselines_by_token import baselines_by_token
 from tasks.contract import Task
 
 SOLVED_ROWS = 500
-"""Test rows at most that the task's own rule is tried on."""
+"""Largest number of test rows that the task's own rule is tried on."""
 
 
 def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
@@ -45,13 +45,13 @@ def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
         status="ok",
         metrics={name: _metric(score, task.card.metric) for name, score in found.items()},
         rows=dataset.rows,
-        # The threads that the fork server leaves to libraries other than torch.
+        # Threads that the fork server leaves to libraries other than torch.
         method={"threads": 1, **method},
     )
 
 
 def _majority_share(split: Split) -> float:
-    """The share of the most frequent of the labels asked for."""
+    """Share of the most frequent label."""
     asked = split.labels[split.labels != UNASKED]
     return float(np.unique(asked, return_counts=True)[1].max() / len(asked))
 

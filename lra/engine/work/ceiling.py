@@ -1,4 +1,4 @@
-"""Measures what the machine can do at best."""
+"""Measurement of the machine's best rates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lra.measure.ceilings import measure_ceilings
 
 
 def run(cell: CeilingCell, job: Job, report: Report) -> Outcome:
-    """Return both rates."""
+    """Return the rates of products and of copies."""
     place = device(cell.device)
     report(Progress(phase="ceilings"))
     found = measure_ceilings(getattr(torch, cell.dtype), place)

@@ -1,4 +1,4 @@
-"""Measures what a call of a mechanism costs."""
+"""Measurement of the cost of a mechanism's call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tasks.contract import Task
 
 
 def run(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
-    """Return what was measured."""
+    """Return the measured costs."""
     device(cell.device)
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
     measured = measure_efficiency(

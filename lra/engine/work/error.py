@@ -1,4 +1,4 @@
-"""Measures how far a mechanism is from softmax attention."""
+"""Measurement of a mechanism's error against softmax attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cell's mechanism and device, as classes and torch's own."""
+"""Class and device of a cell's mechanism, as torch needs them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lra.core.protocol import Mechanism
 
 
 def load_mechanism(mechanism: Mechanism, reference: str) -> tuple[type[Layer], MechanismConfig]:
-    """Return the class behind a mechanism, claiming what it claims so configured, and its
+    """Return the class behind a mechanism, with its claims in this configuration, and the
     configuration."""
     layer = load(catalogue.find("mechanism", reference or mechanism.name))
     try:
@@ -24,7 +24,7 @@ def load_mechanism(mechanism: Mechanism, reference: str) -> tuple[type[Layer], M
 
 
 def device(name: str) -> torch.device:
-    """Return a device by its name; raises `LraError` where there is none."""
+    """Return the device of a name; raises `LraError` where there is none."""
     if name == "cuda" and not torch.cuda.is_available():
         raise LraError("torch finds no GPU here; choose --device cpu or install a build for CUDA")
     return torch.device(name)

@@ -1,4 +1,4 @@
-"""Measures where the time of a training step goes."""
+"""Profile of a training step: where its time goes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lra.training.setup import Training, model_for
 
 
 def run(cell: ProfileCell, job: Job, report: Report) -> Outcome:
-    """Return what a step takes, and its parts and operators."""
+    """Return the time of a step, of its parts and of its operators."""
     place = device(cell.device)
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
     position = catalogue.load(catalogue.find("position", cell.model.position))

@@ -1,4 +1,4 @@
-"""Trains a model around a mechanism on a task."""
+"""Training and test of a model around a mechanism on a task."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
 
 
 def as_rank(cell: QualityCell, job: Job, report: Report) -> Outcome:
-    """Return the same from one of the processes that train together."""
+    """Return the same outcome from one of the processes that train together."""
     torch.set_num_threads(cell.threads)
     place = device(cell.device)
     if place.type == "cuda":
@@ -148,8 +148,8 @@ def _train(
 
 @contextmanager
 def _noting_errors(method: dict[str, Any], phase: str) -> Iterator[None]:
-    """Keep what goes wrong after a training from losing it: a word of it stands in the record, the
-    traceback goes to standard error."""
+    """Keep an error after a training from losing it: the record gets one line, standard error the
+    traceback."""
     try:
         yield
     except Exception as error:
@@ -175,7 +175,7 @@ class _Stop:
         return self._asked
 
     def listen(self) -> None:
-        """From here on SIGTERM is a request; before, it ends the process, which has nothing to
+        """Make SIGTERM a request from here on; before, it ends the process, which has nothing to
         save."""
         signal.signal(signal.SIGTERM, self._ask)
 
@@ -208,7 +208,7 @@ def _loss(value: float) -> Metric:
 
 
 def _finite(curve: tuple[CurvePoint, ...]) -> tuple[CurvePoint, ...]:
-    """The points that JSON can hold."""
+    """Points of a curve that JSON can hold."""
     return tuple(
         point
         for point in curve

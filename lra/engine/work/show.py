@@ -1,4 +1,4 @@
-"""Measures what a mechanism attends to."""
+"""Measurement of a mechanism's attention pattern."""
 
 from __future__ import annotations
 

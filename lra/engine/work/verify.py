@@ -1,4 +1,4 @@
-"""Tries the laws on a mechanism."""
+"""Trial of the laws on a mechanism."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from lra.verify.subject import Subject
 
 
 def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
-    """Try every law in a process of its own; this one only waits, and never computes.
+    """Try every law in a process of its own; the present process only waits, and never computes.
 
-    It does not even look for a GPU: where that touches one, no fork could use it any more.
+    It does not even look for a GPU: after a look that touches one, no fork could use it.
     """
     found = run_isolated(partial(_device_missing, cell.device), kit.TIMEOUT)
     if isinstance(found, Finding) and found.detail:
@@ -44,7 +44,7 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
 
 
 def _why_untrained(subject: Subject, findings: Sequence[Finding]) -> Iterator[str]:
-    """Reason why it was not tried in training; a mechanism that hangs is not asked."""
+    """Reason why a mechanism was not tried in training; one that hangs is not asked."""
     if subject.is_ours or subject.only is not None:
         return
     if all(finding.ending != "timeout" for finding in findings):
@@ -58,7 +58,7 @@ def _laws_asked(subject: Subject) -> Finding:
 
 
 def _device_missing(name: str) -> Finding:
-    """Reason why there is no such device."""
+    """Finding that says whether the device is missing, and why."""
     try:
         device(name)
     except LraError as error:
@@ -67,7 +67,7 @@ def _device_missing(name: str) -> Finding:
 
 
 def _package(mechanism: type[Layer]) -> dict[str, str]:
-    """The installed package that a class of somebody else's comes from, and its version."""
+    """Installed package of a class of somebody else's, and its version."""
     stranger = getattr(mechanism, "stranger", None)
     if stranger is None:
         return {}

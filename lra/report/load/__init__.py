@@ -1,1 +1,1 @@
-"""From records to one tidy frame: which records take part, and their figures with their ids."""
+"""Loading of records into one tidy frame: their selection, and their figures with ids."""

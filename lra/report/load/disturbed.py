@@ -1,5 +1,5 @@
-"""Timings taken while the machine was busy, told by the control that frames each of them, or while
-heat or a fault held the clocks of a GPU down, told by its driver."""
+"""Timings on a busy machine, detected by the control around each of them, or on a GPU whose clocks
+were held down by heat or a fault, as its driver reports."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from lra.core.records import Metric, Record
 from lra.report.words import TIMES
 
 BUSY = 1.5
-"""A control this many times slower than usual, or than on the other side of the timing, makes it a
-disturbed one."""
+"""Ratio of a control to the usual one, or to the one on the other side of the timing, from which on
+the timing is disturbed."""
 
 FAR = 4
-"""A control this many times slower than the reference of the same class of machine makes it one as
-well: no two processors of a class differ so much, and where a machine is held up all along (by a
-neighbour, or by two threads on one core) nothing else of its own tells."""
+"""Ratio of a control to the reference's on the same class of machine from which on it is disturbed
+as well. No two processors of a class differ so much, and it alone shows a machine that is slowed
+down all along (by a neighbour, or by two threads on one core)."""
 
 SIGNS = (
     f"a control more than {BUSY:g} {TIMES} as slow as usual, or {FAR:g} {TIMES} as slow as the "
     "reference of this class of machine, or a GPU's clocks held down by heat or a fault"
 )
-"""What tells a disturbed timing, in words."""
+"""Signs of a disturbed timing, in words."""
 USUAL = "power cap"
-"""A GPU at the cap of its power works as it always does at such a load."""
+"""Reason of throttling that is no disturbance: a GPU at its power cap always works like that under
+such a load."""
 
 
 def disturbed(records: Iterable[Record], reference: Iterable[Record] = ()) -> set[str]:
-    """Return the ids of timing cells whose control, before or after, was that slow, and of those
-    that the GPU was throttled in.
+    """Return the ids of timings with so slow a control, before or after, and of those with a
+    throttled GPU.
 
-    Usual is the lower quartile, over all controls with the same machine class, threads and torch,
-    of the fastest sample of each: a few busy minutes leave it where it is, and even a machine that
+    The usual time is the lower quartile, over all controls with the same machine class, threads and
+    torch, of the fastest sample of each: a few busy minutes do not move it, and even a machine that
     is busy throughout has quiet milliseconds.
     """
     controls: dict[object, dict[str, list[float]]] = defaultdict(dict)
@@ -62,7 +63,7 @@ def disturbed(records: Iterable[Record], reference: Iterable[Record] = ()) -> se
 
 
 def _controls(record: Record) -> list[Metric]:
-    """The controls of a timing; of any other record none."""
+    """Controls of a timing; none for any other record."""
     if not isinstance(record.cell, EfficiencyCell):
         return []
     found = (record.metrics.get(name) for name in ("control_before", "control_after"))
@@ -70,13 +71,13 @@ def _controls(record: Record) -> list[Metric]:
 
 
 def _quickest(record: Record) -> list[float]:
-    """The fastest sample of each of its controls, in seconds."""
+    """Fastest sample of each control, in seconds."""
     found = ((metric.minimum or metric.value) for metric in _controls(record))
     return [value for value in found if value]
 
 
 def _place(record: Record) -> object:
-    """What controls have to share to be as fast as one another."""
+    """Conditions under which controls should be equally fast."""
     cell = record.cell
     assert isinstance(cell, EfficiencyCell), "only timings have controls"
     return cell.machine, cell.threads, cell.torch, cell.device

@@ -1,8 +1,8 @@
-"""One tidy frame of all that was measured: a row a figure, with what was asked as columns.
+"""One tidy frame of all measurements: one row for each figure, with its question as columns.
 
 Sections group and pivot it by ids: `origin` with `record`, `variant` (a mechanism with a
-configuration), `setting` (what figures of one table share) and `protocol` (a column of accuracies).
-Labels are for people and decide nothing.
+configuration), `setting` (the conditions that figures of one table share) and `protocol` (a column
+of accuracies). Labels are for people and decide nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from lra.report.load.versions import data_hash, measuring, mechanism, text
 
 ERRORS = ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error_v")
 PEAK_MEMORY = {"cpu": "peak_resident_bytes", "cuda": "peak_allocated_bytes"}
-"""The metric of a call's memory, by device."""
+"""Metric of a call's memory, by device."""
 TIMES_OF_CALLS = ("latency", "prefill")
-"""Metrics of which nothing truly takes no time."""
+"""Metrics of time, none of which can truly be zero."""
 
 _Row = TypeVar("_Row", bound=msgspec.Struct)
 _KINDS: dict[type[Any], str] = {
@@ -98,20 +98,20 @@ _TYPES = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
 
 
 def typed(table: pd.DataFrame, kind: type[_Row]) -> list[_Row]:
-    """Return the rows of a frame as structs of a kind, whose fields are columns of it."""
+    """Return the rows of a frame as structs of a kind whose fields are columns."""
     columns = [table[name].tolist() for name in kind.__struct_fields__]
     return [kind(*row) for row in zip(*columns, strict=True)]
 
 
 def public(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame for others: without ids of a report, None where a text does not apply."""
+    """Return a frame for users: without the report's ids, and None where a text does not apply."""
     shown = table.drop(columns=["variant", "setting"])
     texts = shown.select_dtypes("object").columns
     return shown.assign(**{name: shown[name].where(shown[name] != "", None) for name in texts})
 
 
 def frame(kept: Sequence[Kept]) -> pd.DataFrame:
-    """Return a row for each figure, and for each that a cell of its kind should have but has not.
+    """Return a row for each figure, and for each figure that a cell of its kind lacks.
 
     A cell that is not ok has no headline figure, whatever its record holds.
     """
@@ -132,9 +132,9 @@ def _typed(table: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _figures(kept: Kept) -> Iterable[list[Any]]:
-    """The metrics of a record by name, in the order of `FIGURE_COLUMNS`."""
+    """Metrics of a record by name, in the order of `FIGURE_COLUMNS`."""
     record = kept.record
-    # Which baselines a task has is known once there are some.
+    # A task's baselines are known only from its records.
     known = isinstance(kept.cell, BaselineCell) and record.status == "ok"
     expected = {} if known else _expected(kept)
     for name in sorted({*expected, *record.metrics}):
@@ -160,7 +160,7 @@ def _reason(record: Record) -> str:
 
 
 def _expected(kept: Kept) -> dict[str, Metric]:
-    """The headline metrics of a kind of cell, as they stand where nothing was measured."""
+    """Headline metrics of a kind of cell, as for a cell without a measurement."""
     cell = kept.cell
     if isinstance(cell, QualityCell):
         if cell.metric == "bits_per_byte":
@@ -177,9 +177,9 @@ def _expected(kept: Kept) -> dict[str, Metric]:
 
 
 def _declared(record: Record, metric: str) -> str:
-    """How a time or a size grows with length by the mechanism's card, as the record has it."""
+    """Declared growth of a time or a size with length, by the mechanism's card in the record."""
     if not isinstance(record.cell, EfficiencyCell) or record.cell.mode == "decode":
-        # A card speaks of a whole call, not of one position more.
+        # A card declares the cost of a whole call, not of one more position.
         return ""
     names = {"latency": "declared_time", PEAK_MEMORY[record.cell.device]: "declared_memory"}
     found = record.method.get(names.get(metric, ""), "")
@@ -187,7 +187,7 @@ def _declared(record: Record, metric: str) -> str:
 
 
 def _cell(kept: Kept, setting: str) -> dict[str, Any]:
-    """What all figures of a record share, by column."""
+    """Values that all figures of a record share, by column."""
     record, cell = kept.record, kept.cell
     row: dict[str, Any] = {
         name: {"str": "", "bool": False}.get(kind) for name, kind in CELL_COLUMNS.items()

@@ -1,4 +1,4 @@
-"""A record that takes part in a report, and the ids by which sections join what it says."""
+"""A record that takes part in a report, and the ids by which sections join its figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lra.report.load.variants import in_force
 from lra.report.load.versions import data_hash
 
 Origin = Literal["run", "reference"]
-"""run: the store being reported. reference: the committed rows put beside it."""
+"""run: the reported store. reference: committed records that it is compared with."""
 _DIGITS = 12
 
 
@@ -25,21 +25,22 @@ class Kept(msgspec.Struct, frozen=True):
     variant: str
     """Id of a mechanism with a configuration; "" for simple baselines."""
     label: str
-    """For people: the mechanism, with the settings that set it apart from others of that name."""
+    """Name for people: the mechanism, with the settings that set it apart from others of its
+    name."""
     record: Record
     rates_tried: tuple[float, ...] = ()
-    """Learning rates that a tuned training's own was chosen among."""
+    """Learning rates that a tuned training's rate was chosen from."""
     disturbed: bool = False
     """Whether the machine was busy at a timing."""
 
     @property
     def cell(self) -> MeasuredCell:
-        """What was measured."""
+        """Cell of the measurement."""
         return measured(self.record)
 
 
 def measured(record: Record) -> MeasuredCell:
-    """Return the cell of a record that measured something."""
+    """Return the cell of a record with a measurement."""
     assert isinstance(record.cell, MeasuredCell), "checks and pictures have sections of their own"
     return record.cell
 
@@ -54,13 +55,13 @@ def variant_of(cell: MeasuredCell) -> str:
 
 
 def variant_id(name: str, config: Mapping[str, Any]) -> str:
-    """Return the id of a mechanism with a configuration: values of two types are two of them."""
+    """Return the id of a mechanism with a configuration; values of different types differ."""
     return f"{name}:{value_hash([name, in_force(config)])[:_DIGITS]}"
 
 
 def protocol_hash(cell: QualityCell) -> str:
-    """Return the hash of what cells must share for their accuracies to be compared: of tuned ones
-    all but the learning rate."""
+    """Return the hash of all conditions that cells must share for their accuracies to be compared;
+    for tuned ones without the learning rate."""
     training: object = cell.training
     if cell.track == "tuned":
         training = {**msgspec.to_builtins(cell.training), "learning_rate": "tuned"}

@@ -1,4 +1,4 @@
-"""Which records take part: the newest of each question, and the reference rows that fit the run."""
+"""Selection of records: the newest of each question, and the reference records that fit the run."""
 
 from __future__ import annotations
 
@@ -37,58 +37,59 @@ from lra.report.load.variants import told_apart
 from lra.report.load.versions import Pairs, data_hash, pairs, with_edits
 
 _Rates = Mapping[str, tuple[float, ...]]
-"""The learning rates that each tuned training's was chosen among, by its id."""
+"""Learning rates that each tuned training's was chosen from, by its id."""
 
 
 class Evidence(msgspec.Struct, frozen=True, dict=True):
-    """What a report is made of."""
+    """Selected records of a report."""
 
     kept: tuple[Kept, ...]
     """Records of trainings, simple baselines, timings and errors, in the report's order."""
     checks: tuple[Record, ...]
     """The run's conformance checks."""
     reference_checks: tuple[Record, ...]
-    """Committed ones, of mechanisms in this report that the run did not check."""
+    """Committed checks of mechanisms in this report that the run did not check."""
     shown: tuple[Record, ...]
-    """The run's pictures, and committed ones of mechanisms that it measured and did not picture."""
+    """Pictures of the run, and committed ones of mechanisms that it measured and did not
+    picture."""
     busy: frozenset[tuple[Origin, str]]
     """Origins and ids of timings taken while the machine was busy."""
     ceilings: tuple[Record, ...]
-    """What machines can do at best."""
+    """Records of machines' best rates."""
     superseded: int
-    """Records of the run left out because a newer one answers the same question."""
+    """Number of the run's records left out because a newer one answers the same question."""
     superseded_reference: int
-    """Reference records left out for the same reason."""
+    """Number of reference records left out for the same reason."""
     unrelated: int
-    """Reference records left out because nothing in the run shares their protocol."""
+    """Number of reference records left out because nothing in the run shares their protocol."""
     unlike: tuple[Unlike, ...] = ()
     """Protocols of the run for whose tasks the reference has only other protocols."""
     others: tuple[Record, ...] = ()
-    """The run's checks, pictures, profiles and ceilings, of each the newest."""
+    """Newest checks, pictures, profiles and ceilings of the run."""
 
     @cached_property
     def figures(self) -> pd.DataFrame:
-        """One tidy frame of what was measured: see `lra.report.load.frame`."""
+        """One tidy frame of all measurements: see `lra.report.load.frame`."""
         return frame(self.kept)
 
     @cached_property
     def baselines(self) -> pd.DataFrame:
-        """The part of the frame that simple baselines have."""
+        """Rows of simple baselines in the frame."""
         return self.figures[self.figures["kind"] == "baseline"]
 
     @cached_property
     def settings(self) -> dict[str, Setting]:
-        """What each id of the column `setting` stands for."""
+        """Settings by their id in the column `setting`."""
         return {setting.id: setting for setting in settings_of(self.kept)}
 
     @cached_property
     def records(self) -> dict[tuple[str, str], Record]:
-        """The records by origin and id, for what no figure is: curves, methods, protocols."""
+        """Records by origin and id, for content that is no figure: curves, methods, protocols."""
         return {(kept.origin, kept.record.id): kept.record for kept in self.kept}
 
     @property
     def own(self) -> list[Kept]:
-        """What the run itself measured."""
+        """Records of the run itself."""
         return [kept for kept in self.kept if kept.origin == "run"]
 
 
@@ -98,14 +99,14 @@ def join(
     *,
     store: Sequence[Record] | None = None,
 ) -> Evidence:
-    """Put the reference rows that are comparable beside the run's records.
+    """Join the run's records and the comparable ones of the reference.
 
     Whether a timing was disturbed is judged against the whole `store`, not just `records`; the
     reference is judged on its own.
 
-    A reference row needs the run's data, model and training (quality), data (simple baselines)
-    or sizes and length with the mode (efficiency) or the input scale (error). Any order of the
-    records gives the same evidence.
+    A comparable record shares with the run data, model and training (quality), data (simple
+    baselines), or sizes and length with the mode (efficiency) or the input scale (error). Any order
+    of the records gives the same evidence.
     """
     known = records if store is None else store
     ceilings = [r for r in (*reference, *known) if isinstance(r.cell, CeilingCell)]
@@ -162,8 +163,9 @@ def _kept(
     busy: Collection[tuple[Origin, str]],
     rates: Mapping[Origin, _Rates],
 ) -> list[Kept]:
-    """The run's records and the reference's that fit, with their labels, in the report's order."""
-    # A budget tells errors apart; it is no reason to name settings elsewhere.
+    """Records of the run and fitting ones of the reference, with their labels, in the report's
+    order."""
+    # A budget distinguishes errors; it is no reason to name settings elsewhere.
     errors = [r for r in (*run, *fitting) if isinstance(r.cell, ErrorCell)]
     not_errors = [r for r in (*run, *fitting) if not isinstance(r.cell, ErrorCell)]
     labels = _labels(errors) | _labels(not_errors)
@@ -193,7 +195,7 @@ def _of(
     wanted: Collection[str],
     own: Iterable[Record],
 ) -> tuple[Record, ...]:
-    """Return committed records of a kind, of the mechanisms wanted that have none of their own."""
+    """Committed records of a kind, for the wanted mechanisms without one of their own."""
     known = {_shows(record) for record in own}
     return tuple(
         record
@@ -205,13 +207,13 @@ def _of(
 
 
 def _shows(record: Record) -> tuple[str, str]:
-    """Mechanism and device of a check, and mechanism of a picture."""
+    """Mechanism and device of a check; mechanism of a picture."""
     cell = cast(VerifyCell | ShowCell, record.cell)
     return (cell.mechanism.name, getattr(cell, "device", ""))
 
 
 def _newest(records: Iterable[Record]) -> list[Record]:
-    """The newest record of each slot, unless its lineage has moved on to newer code."""
+    """Newest record of each slot, unless its lineage has moved on to newer code."""
     by_slot = _latest(records, lambda record: _slot(measured(record)))
     lineages: dict[Hashable, list[Record]] = defaultdict(list)
     for record in sorted(by_slot.values(), key=_age):
@@ -220,7 +222,7 @@ def _newest(records: Iterable[Record]) -> list[Record]:
 
 
 def _of_the_newest(own: Sequence[Record]) -> list[Record]:
-    """Records of a lineage, the oldest first, that used each feature in its newest version."""
+    """Records of a lineage, oldest first, that used the newest version of each feature."""
     code = [with_edits(_code(record)) for record in own]
     newest = dict(pair for one in code for pair in one)
     is_old = [any(feature.startswith(EARLIER) for feature, _ in one) for one in code]
@@ -243,8 +245,8 @@ def _age(record: Record) -> tuple[str, str]:
 
 
 def _whatever_code(cell: Cell) -> str:
-    """Subject of a check, a picture, a profile or a ceiling, whichever version of the code it tells
-    of; a check and a picture also whichever torch and processor: the newest counts."""
+    """Subject of a check, a picture, a profile or a ceiling, without the version of the code; for a
+    check and a picture also without torch and processor: the newest counts."""
     cell = msgspec.structs.replace(cell, versions={})
     if isinstance(cell, VerifyCell | ShowCell):
         somewhere = Machine(processor="", cores=1)
@@ -253,18 +255,19 @@ def _whatever_code(cell: Cell) -> str:
 
 
 def _code(record: Record) -> Pairs:
-    """Errors hardly depend on the machine, but one mean is of one version of torch."""
+    """Code versions of a record. Errors hardly depend on the machine, but a mean has one version of
+    torch."""
     torch = (("torch", record.cell.torch),) if isinstance(record.cell, ErrorCell) else ()
     return (*pairs(record.cell), *torch)
 
 
 def _named(cell: MeasuredCell) -> tuple[str, str]:
-    """What a label is for: kind and scale of a cell, and its variant."""
+    """Key of a label: kind and scale of a cell, and its variant."""
     return (f"{type(cell).__name__} {cell.scale}", variant_of(cell))
 
 
 def _question(cell: MeasuredCell) -> Hashable:
-    """What a run and its reference must share for a row to stand beside the other."""
+    """Key that a run's cell and a reference's must share to be compared."""
     if isinstance(cell, QualityCell):
         return ("quality", protocol_hash(cell))
     if isinstance(cell, BaselineCell):
@@ -276,12 +279,12 @@ def _question(cell: MeasuredCell) -> Hashable:
 
 
 def _called(cell: EfficiencyCell) -> tuple[Hashable, ...]:
-    """What is timed, but for its sizes: a layer, or which model."""
+    """Timed call without its sizes: a layer, or which model."""
     return (cell.level, cell.task, cell.execution, value_hash(cell.model))
 
 
 def _sizes(cell: EfficiencyCell | ErrorCell) -> tuple[Hashable, ...]:
-    """What a layer is asked for, but for the length."""
+    """Request to a layer without the length."""
     sizes = (cell.batch, cell.heads, cell.head_width, cell.dtype, cell.device)
     return (cell.scale, cell.direction, *sizes)
 
@@ -291,7 +294,7 @@ def _data_question(cell: QualityCell | BaselineCell) -> Hashable:
 
 
 def _slot(cell: MeasuredCell) -> Hashable:
-    """What a record answers; a newer record of the same slot replaces an older one."""
+    """Question of a record; a newer record of the same slot replaces an older one."""
     if isinstance(cell, QualityCell):
         return (_question(cell), cell.training.learning_rate, variant_of(cell), cell.seed)
     if isinstance(cell, BaselineCell):
@@ -302,7 +305,7 @@ def _slot(cell: MeasuredCell) -> Hashable:
 
 
 def _lineage(cell: MeasuredCell) -> Hashable:
-    """Cells that one figure or one row is made of: they must come from the same code."""
+    """Cells behind one figure or one row: they must come from the same code."""
     if isinstance(cell, ErrorCell):
         return (type(cell), variant_of(cell), *_sizes(cell))
     if isinstance(cell, EfficiencyCell):
@@ -312,7 +315,8 @@ def _lineage(cell: MeasuredCell) -> Hashable:
 
 
 def _labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
-    """Name each variant: the mechanism, and its settings where a scale has several of it."""
+    """Labels of variants: the mechanism, and its settings where a scale has several variants of
+    it."""
     configs: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     by_kind: dict[tuple[str, str], set[str]] = defaultdict(set)
     names: dict[tuple[str, str], str] = {}

@@ -1,4 +1,5 @@
-"""Settings: what the figures of one table share, as typed values; words are made of them last."""
+"""Settings: the conditions that figures of one table share, as typed values; their words are made
+last."""
 
 from __future__ import annotations
 
@@ -19,21 +20,21 @@ _SOURCES = {"generated": "generated data", "file": "data from files", "hub": "da
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """What the figures of one table share."""
+    """Conditions that the figures of one table share."""
 
     @property
     def id(self) -> str:
-        """Hash of all of it."""
+        """Hash of all fields."""
         return value_hash([type(self).__name__, self])[:_DIGITS]
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What sets it apart from others of its kind, in words."""
+        """Words that set it apart from others of its kind."""
         raise NotImplementedError
 
 
 class QualitySetting(Setting, frozen=True, kw_only=True):
-    """What trainings share that stand in one table."""
+    """Conditions that the trainings of one table share."""
 
     scale: str
     rules: str
@@ -45,7 +46,7 @@ class QualitySetting(Setting, frozen=True, kw_only=True):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The scale, and whatever is not the usual of it."""
+        """Scale, and each value that is not the usual one."""
         parts = (
             self.scale,
             self.data if self.source != "generated" else "",
@@ -58,30 +59,32 @@ class QualitySetting(Setting, frozen=True, kw_only=True):
 
     @property
     def data(self) -> str:
-        """Where the data is from."""
+        """Source of the data, in words."""
         return _SOURCES[self.source]
 
 
 class BaselineSetting(Setting, frozen=True, kw_only=True):
-    """What simple baselines share."""
+    """Conditions that simple baselines share."""
 
     scale: str
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The scale."""
+        """Scale."""
         return (self.scale,)
 
 
 class CostSetting(Setting, frozen=True, kw_only=True):
-    """What timed calls share: the machine, what is called, and its sizes but for the length."""
+    """Conditions that timed calls share: the machine, the call, and its sizes without the
+    length."""
 
     scale: str
     level: str
     task: str
     direction: str
     batch: int | None
-    """None where calls of all lengths have as many `tokens`: figures are of one example then."""
+    """Examples of each call; None where calls of all lengths have as many `tokens`: figures are
+    then per example."""
     tokens: int | None = None
     heads: int
     head_width: int
@@ -93,16 +96,16 @@ class CostSetting(Setting, frozen=True, kw_only=True):
     torch: str
     model: ModelSpec | None
     version: Pairs = ()
-    """Versions of the measuring code, of features in which settings alike but for it differ."""
+    """Versions of those features of the measuring code in which otherwise equal settings differ."""
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The call, its sizes and the machine."""
+        """Call, its sizes and the machine."""
         return (*self.called, *self.where)
 
     @property
     def called(self) -> tuple[str, ...]:
-        """The call and its sizes."""
+        """Call and its sizes."""
         return (
             {
                 "attention": "the attention alone",
@@ -125,7 +128,7 @@ class CostSetting(Setting, frozen=True, kw_only=True):
 
 
 class ErrorSetting(Setting, frozen=True, kw_only=True):
-    """What errors of approximations share."""
+    """Conditions that errors of approximations share."""
 
     scale: str
     direction: str
@@ -137,7 +140,7 @@ class ErrorSetting(Setting, frozen=True, kw_only=True):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The sizes of a call and its type."""
+        """Sizes of a call and its dtype."""
         return (
             self.direction,
             f"batch {self.batch}",
@@ -147,7 +150,7 @@ class ErrorSetting(Setting, frozen=True, kw_only=True):
 
 
 def setting_of(cell: MeasuredCell) -> Setting:
-    """Return the setting that a cell's figures belong to."""
+    """Return the setting of a cell's figures."""
     if isinstance(cell, QualityCell):
         return QualitySetting(
             scale=cell.scale,
@@ -188,7 +191,8 @@ def setting_of(cell: MeasuredCell) -> Setting:
 
 
 def settings_of(kept: Sequence[Kept]) -> list[Setting]:
-    """Return the setting of each record, timings of different measuring code in different ones."""
+    """Return the setting of each record; timings by different measuring code have different
+    ones."""
     found = [setting_of(one.cell) for one in kept]
     sides: dict[str, set[Pairs]] = defaultdict(set)
     for one, setting in zip(kept, found, strict=True):

@@ -1,4 +1,4 @@
-"""The tuned track: the learning rates that were tried, and the one that validates best."""
+"""The tuned track: the learning rates tried, and the one that validates best."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lra.report.load.kept import protocol_hash, variant_of
 
 def chosen(records: Iterable[Record]) -> list[Record]:
     """Return the records without tuned trainings at other rates than the best of each mechanism and
-    task: by the mean over seeds of the best validation. All are of one version of the sources.
+    task, by the mean over seeds of the best validation. All are of one version of the sources.
 
-    A rate counts with as many seeds as the rate that has most; one that diverged is the worst.
-    The test split has no say.
+    Only rates with the largest number of seeds count; a diverged training is the worst. The test
+    split is not used.
     """
     found = list(records)
     best = {search: _best(rates) for search, rates in _tried(found).items()}
@@ -30,7 +30,7 @@ def chosen(records: Iterable[Record]) -> list[Record]:
 
 
 def rates_tried(records: Iterable[Record]) -> dict[str, tuple[float, ...]]:
-    """Return, by the id of each tuned training, the rates that its was chosen among, ascending."""
+    """Return the rates tried for each tuned training, ascending, by its id."""
     return {
         record.id: tuple(sorted(rates))
         for rates in _tried(records).values()
@@ -40,7 +40,7 @@ def rates_tried(records: Iterable[Record]) -> dict[str, tuple[float, ...]]:
 
 
 def _tried(records: Iterable[Record]) -> dict[Hashable, dict[float, list[Record]]]:
-    """Tuned trainings by what a rate is searched for, and by rate."""
+    """Tuned trainings by their search (protocol and variant), then by rate."""
     found: dict[Hashable, dict[float, list[Record]]] = {}
     for record in records:
         cell = record.cell
@@ -57,12 +57,12 @@ def _search(cell: QualityCell) -> Hashable:
 def _best(rates: dict[float, list[Record]]) -> float:
     seeds = max(map(len, rates.values()))
     complete = {rate: own for rate, own in rates.items() if len(own) == seeds}
-    # Of equals the lowest rate.
+    # The lowest among equal rates.
     return max(sorted(complete), key=lambda rate: fmean(map(_merit, complete[rate])))
 
 
 def _merit(record: Record) -> float:
-    """The best validation of a training, the more the better."""
+    """Best validation of a training; more is better."""
     assert isinstance(record.cell, QualityCell), "nothing else is tuned"
     if record.status != "ok" or not record.curve:
         return -inf

@@ -1,4 +1,4 @@
-"""Why the reference's accuracies do not stand beside the run's, said in a sentence."""
+"""Reasons why reference accuracies cannot be compared with the run's, in a sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lra.report.words import flat, listing
 
 
 class Unlike(msgspec.Struct, frozen=True):
-    """Protocols of the run whose tasks the reference has too, trained otherwise."""
+    """Protocols of the run whose tasks the reference has with other settings."""
 
     protocols: frozenset[str]
     settings: tuple[str, ...]
@@ -23,7 +23,8 @@ class Unlike(msgspec.Struct, frozen=True):
     """Whether the run has trained exact attention and no mixing itself."""
 
     def sentence(self, titles: Sequence[str]) -> str:
-        """Return what to tell under a table in which columns of these titles have the protocols."""
+        """Return the sentence for below a table whose columns of these titles have the
+        protocols."""
         told = (
             "Reference rows are not shown on "
             f"{listing(titles)}: they were trained with "
@@ -36,10 +37,11 @@ class Unlike(msgspec.Struct, frozen=True):
 def unlike(
     run: Iterable[QualityCell], reference: Iterable[QualityCell], anchors: Iterable[str]
 ) -> tuple[Unlike, ...]:
-    """Return where the reference has a run's scale, track and task, and nothing of its protocol.
+    """Return the run's protocols for which the reference has the scale, track and task, but nothing
+    of the protocol.
 
-    `anchors` are the names of exact attention and of no mixing. Of several reference protocols the
-    one that differs least is told.
+    `anchors` are the names of exact attention and of no mixing. Among several reference protocols
+    the one that differs least is named.
     """
     there: dict[tuple[str, ...], dict[str, QualityCell]] = defaultdict(dict)
     for cell in reference:

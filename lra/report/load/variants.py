@@ -1,4 +1,4 @@
-"""Configurations of mechanisms: what of them is in force, and what tells several apart."""
+"""Configurations of mechanisms: their settings in force, and the differences between several."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ _SWITCHES: dict[str, Any] = {
     "pad_to": 1,
     "options": {},
 }
-"""How an adapter calls somebody's class, when nobody chose otherwise. Records hold every default
-filled in and not which they were, so they are repeated here."""
+"""Defaults of an adapter's switches. Records hold every default filled in and not which ones were
+defaults, so they are repeated here."""
 _BY_KIND = ("mask_form", "mask_per_head")
-"""Those of which classes that are built from options have either the defaults above or others,
-according to the kind of adapter, which a record does not tell."""
+"""Switches whose defaults depend on the kind of adapter, which a record does not tell: for classes
+built from options they are either those above or `_CONFIGURED`."""
 _CONFIGURED = ("additive", True)
-"""Those others."""
+"""Other defaults of the switches in `_BY_KIND`."""
 
 
 def in_force(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration without what is none and without an adapter's switches that stand at
-    their defaults: records of an earlier version lack them. Configurations that differ stay so.
-    """
+    """Return a configuration without empty values and without adapter switches at their defaults:
+    records of an earlier version lack them. Different configurations stay different."""
     default: dict[str, Any] = {}
     if _is_adapted(config):
         kept = _BY_KIND if "options" in config else ()
@@ -47,15 +46,15 @@ def _is_absent(value: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are equal and of one type: `True` is not 1."""
+    """Whether two values are equal and of the same type: `True` is not 1."""
     return type(one) is type(other) and bool(one == other)
 
 
 def chosen(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return as text what of a configuration is in force and was chosen.
+    """Return the chosen settings in force of a configuration, as text.
 
-    With options, how masks are given is left out where it is the default of one kind of adapter;
-    else all of it is said, as it is unknown which part was chosen.
+    With options, the form of masks is left out where it is a default of some kind of adapter; else
+    all of it is given, since the chosen part is unknown.
     """
     said = in_force(config)
     if "options" in config and _is_adapted(config):
@@ -66,24 +65,24 @@ def chosen(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_adapted(config: Mapping[str, Any]) -> bool:
-    """Whether it is of somebody's class, called through an adapter."""
+    """Whether it is the configuration of somebody's class, called through an adapter."""
     return config.keys() >= {"mask_form", "mask_per_head", "always_mask"}
 
 
 def told_apart(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return, for each of several configurations, `key=value` of the keys in which they differ in
-    force; what one of them lacks is none, or at its default."""
+    force; a key that one of them lacks is none, or at its default."""
     settings = [flat(in_force(config)) for config in configs]
     default = {key: plain(_SWITCHES.get(key)) for one in settings for key in one}
     return differing([{**default, **one} for one in settings])
 
 
 def labelled(mechanisms: Sequence[Mechanism]) -> list[str]:
-    """Return each one's name, with its settings where several of that name differ."""
+    """Return the name of each mechanism, with its settings where several of that name differ."""
     twins: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for one in mechanisms:
         twins[one.name].append(one.config)
-    # In the order of the twins, which is that of the mechanisms.
+    # In the order of twins, that of the mechanisms.
     apart = {name: iter(told_apart(configs)) for name, configs in twins.items()}
     return [
         escape_controls(f"{one.name} ({own})" if (own := next(apart[one.name])) else one.name)

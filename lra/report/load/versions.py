@@ -1,4 +1,5 @@
-"""Versions of the code behind figures: which measured them, and in which of them figures differ."""
+"""Versions of the code behind figures: those that measured them, and the features in which they
+differ."""
 
 from __future__ import annotations
 
@@ -12,22 +13,22 @@ from lra.core.versions import EDITS
 from lra.report.words import listing
 
 Pairs = tuple[tuple[str, str], ...]
-"""Feature and version, sorted; hashable, where a cell has a mapping."""
+"""Pairs of feature and version, sorted; hashable, unlike a cell's mapping."""
 
 _LEFT_OUT = ("declared", "look", "mechanism")
-"""Features of the mechanism, which answers, and the look at what was attended to, which no figure
-comes of."""
+"""First parts of features that measure no figure: the mechanism's own, and the look at trained
+attention."""
 _DIGITS = 8
-"""Digits of a hash, for people."""
+"""Shown digits of a hash."""
 
 
 def pairs(cell: Cell) -> Pairs:
-    """Return all versions that a cell holds."""
+    """Return all versions of a cell."""
     return tuple(sorted((feature, str(version)) for feature, version in cell.versions.items()))
 
 
 def measuring(cell: Cell) -> Pairs:
-    """Return the versions of all that measured a cell's figures, its data's among them."""
+    """Return the versions of the code that measured a cell's figures, its data's included."""
     return tuple(pair for pair in pairs(cell) if _head(pair[0]) not in _LEFT_OUT)
 
 
@@ -38,21 +39,21 @@ def mechanism(cell: Cell) -> str:
 
 
 def data_pairs(cell: QualityCell | BaselineCell | ProfileCell) -> Pairs:
-    """Return the version of a cell's data, in whatever order its tokens are."""
+    """Return the version of a cell's data, in any order of its tokens."""
     own = f"data/{cell.data.task}"
     return among(pairs(cell), (own, f"{own}/read", f"{EARLIER}data"))
 
 
 def data_hash(cell: QualityCell | BaselineCell | ProfileCell) -> str:
-    """Return the hash of a cell's data: all that it was asked for, and the version that made it."""
+    """Return the hash of a cell's data: its specification, and the version that made it."""
     return value_hash([cell.data, data_pairs(cell)])
 
 
 def apart(sides: Iterable[Pairs]) -> list[str]:
-    """Return the features that not all sides have in one version, sorted.
+    """Return the features with different versions among these sides, sorted.
 
-    A feature that a side does not use sets it apart from none, but for unchecked edits, and for
-    those of an earlier protocol, which cannot be held against today's.
+    A side without a feature does not differ in it, but for unchecked edits, and for features of an
+    earlier protocol, which cannot be compared with today's.
     """
     found: dict[str, set[str]] = defaultdict(set)
     earlier, today = set[str](), False
@@ -67,22 +68,22 @@ def apart(sides: Iterable[Pairs]) -> list[str]:
 
 
 def is_earlier(side: Pairs) -> bool:
-    """Return whether versions are of an earlier protocol."""
+    """Return whether versions are those of an earlier protocol."""
     return any(feature.startswith(EARLIER) for feature, _ in side)
 
 
 def with_edits(side: Pairs) -> Pairs:
-    """Return a side that says so too where nothing was edited."""
+    """Return a side with an empty entry for edits where nothing was edited."""
     return side if EDITS in dict(side) else ((EDITS, ""), *side)
 
 
 def among(side: Pairs, features: Collection[str]) -> Pairs:
-    """Return those pairs of a side whose features are named."""
+    """Return the pairs of a side with the named features."""
     return tuple(pair for pair in side if pair[0] in features)
 
 
 def text(side: Pairs) -> str:
-    """Return versions as they stand in report.csv: `data/text 1, train 1`."""
+    """Return versions as in report.csv: `data/text 1, train 1`."""
     return ", ".join(f"{feature} {version}" for feature, version in side)
 
 
@@ -95,7 +96,7 @@ def words(side: Pairs) -> str:
 
 
 def named(features: Iterable[str]) -> str:
-    """Return features for people; those of an earlier protocol by that name."""
+    """Return features for people; those of an earlier protocol under that one name."""
     told = ["an earlier protocol" if f.startswith(EARLIER) else f for f in features]
     return listing(list(dict.fromkeys(told)))
 

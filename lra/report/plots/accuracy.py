@@ -1,4 +1,4 @@
-"""Plot of accuracy by task: a dot a mechanism, a line a baseline."""
+"""Plot of accuracy by task: a dot for each mechanism, a line for each baseline."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from lra.core.catalogue import NO_MIXING
 from lra.report.accuracy import Accuracies
 from lra.report.model import Figure, Row, Table
 from lra.report.plots.lines import WIDTH
+from lra.report.plots.names import short_names
 from lra.report.plots.style import INK, MUTED, Looks, draw
 from lra.report.words import listing, shortened
 
@@ -21,9 +22,9 @@ _LINES: tuple[tuple[str, Any], ...] = (
     ("#7f6000", (0, (5, 1.5, 1, 1.5))),
 )
 _ACROSS = 5
-"""Panels side by side."""
+"""Number of panels side by side."""
 _LETTERS = 80
-"""Letters of titles that stand side by side."""
+"""Letters that fit in titles side by side."""
 
 
 def accuracy_figure(table: Table, scores: Accuracies, looks: Looks) -> Figure | None:
@@ -53,7 +54,7 @@ def accuracy_figure(table: Table, scores: Accuracies, looks: Looks) -> Figure | 
             axes.set_title(titles[place])
             axes.set_ylim(len(rows) - 0.4, -0.6)
         for axes in panels[:, 0]:
-            axes.set_yticks(range(len(rows)), shortened([row.label for row in rows], 28))
+            axes.set_yticks(range(len(rows)), short_names(rows, 28))
             for label, row in zip(axes.get_yticklabels(), rows, strict=True):
                 label.set_color(MUTED if row.origin == "reference" else INK)
         for axes in panels[-1]:

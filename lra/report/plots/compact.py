@@ -1,4 +1,4 @@
-"""Drawings of matplotlib in half the bytes, for a page that holds dozens of them."""
+"""Matplotlib's drawings in half the bytes, for a page with dozens of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NO_TURN = re.compile(r' transform="rotate\(-0 [^"]*"')
 
 
 def compact(svg: str) -> str:
-    """Return an SVG without spaces between elements, without ids that nothing refers to, and with
-    the font and the style of a line's markers said once."""
+    """Return an SVG without spaces between elements and unused ids, with the font and the style of
+    a line's markers given once."""
     svg = _BETWEEN.sub("><", svg)
     svg = _PATH.sub(_short_path, svg)
     svg = _MARKERS.sub(_shared_style, svg).replace(" stroke-dashoffset: 0;", "")

@@ -37,11 +37,11 @@ _TITLES = {
 }
 _MODES = {"train": "training step", "forward": "forward pass"}
 _CROSS = 0.045
-"""Share of a panel's height that a cross takes."""
+"""Share of a panel's height for a cross."""
 
 
 def title_of(grid: Grid) -> str:
-    """Return what a panel shows: `time of a training step`."""
+    """Return the title of a panel: `time of a training step`."""
     return _TITLES.get((grid.metric, grid.mode), f"peak memory of a {_MODES.get(grid.mode, '')}")
 
 
@@ -82,12 +82,12 @@ def cost_figure(
 
 
 def unique(keys: Sequence[Key]) -> list[Key]:
-    """Return the keys once each, in order."""
+    """Return the distinct keys, in order."""
     return list(dict.fromkeys(keys))
 
 
 def crosses(grid: Grid, key: Key) -> list[int]:
-    """Return the lengths at which a row failed, such as by lack of memory."""
+    """Return the lengths at which a row failed, such as for lack of memory."""
     found = {n: grid.places.get((key, n)) for n in grid.lengths}
     return [
         n
@@ -102,7 +102,7 @@ def _is_failure(ending: tuple[str, str, str]) -> bool:
 
 
 def _rows(grid: Grid) -> list[Key]:
-    """The rows with a figure or a failure."""
+    """Rows with a figure or a failure."""
     return [key for key in grid.keys if grid.points(key) or crosses(grid, key)]
 
 
@@ -132,5 +132,5 @@ def _panel(
 
 
 def _exponent(known: Mapping[int, float]) -> str:
-    """The slope of the least-squares line through the logarithms, without a sign before a zero."""
+    """Slope of the least-squares line through the logarithms, without a sign before zero."""
     return f"  n^{round(slope(known), 1) + 0.0:.1f}" if len(known) >= LEAST else ""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NEAR = 1.5
-"""Lines that come within this factor of exact attention are named even where they do not cross."""
+"""Largest factor between a line and exact attention at which it is named without crossing."""
 _IN_A_ROW = 2
 _KINDS = {"latency": "time", "state_bytes": "state"}
 
@@ -42,9 +42,9 @@ class _Line(NamedTuple):
     key: Key
     ratios: dict[int, float]
     at: float | None
-    """The length from which it costs less, where that lies among those compared."""
+    """Length from which it costs less, where that is among those compared."""
     text: str
-    """The same in words, behind the mark of a busy machine."""
+    """Crossing in words, behind the mark of a busy machine."""
 
     @property
     def named(self) -> bool:
@@ -58,11 +58,11 @@ class _Panel(NamedTuple):
     grid: Grid
     lines: list[_Line]
     gone: int | None
-    """The length from which exact attention has no memory."""
+    """Length from which exact attention has no memory."""
 
     @property
     def named(self) -> list[_Line]:
-        """The lines that have names."""
+        """Lines with names."""
         return [line for line in self.lines if line.named]
 
 
@@ -154,8 +154,7 @@ def _draw(axes: Axes, panel: _Panel, texts: dict[Key, str], looks: Looks) -> lis
 
 
 def _shade(axes: Axes, before: Sequence[int], gone: int) -> None:
-    """Shade from halfway after the last length that exact attention did, or the edge, to the
-    edge."""
+    """Shade from halfway after the last length of exact attention, or the edge, to the edge."""
     start = math.sqrt(before[-1] * gone) if before else axes.get_xlim()[0]
     end = axes.get_xlim()[1]
     axes.axvspan(start, end, color=FAINT, alpha=0.5, linewidth=0, zorder=0)

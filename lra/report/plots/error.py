@@ -32,8 +32,8 @@ class _Line(NamedTuple):
 
 
 def budget_figure(errors: Errors, looks: Looks) -> Figure | None:
-    """Return the error against the budget, each line with the law that is declared of it; None
-    where nothing was measured at two budgets."""
+    """Return the error against the budget, each line with its declared law; None where nothing was
+    measured at two budgets."""
     curves = errors.budgets
     if not curves:
         return None
@@ -65,7 +65,8 @@ def budget_figure(errors: Errors, looks: Looks) -> Figure | None:
 
 
 def scale_figure(errors: Errors, looks: Looks) -> Figure | None:
-    """Return the error against the size of the inputs; None where nothing was measured at two."""
+    """Return the error against the size of the inputs; None where nothing was measured at two
+    sizes."""
     curves = errors.by_scale
     if not curves:
         return None
@@ -108,7 +109,7 @@ def _drawn(lines: Sequence[_Line], across: str, ticks: Sequence[float]) -> str:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
         axes.set(xlabel=across, ylabel="relative error of the output")
         if min(values) <= 1.0 <= max(values):
-            # As far off as an output of zero.
+            # An error of 1 is that of an output of zeros.
             axes.axhline(1.0, color=MUTED, linewidth=0.8, zorder=1)
         for line in lines:
             axes.plot(*zip(*line.points, strict=True), **line.style)

@@ -1,6 +1,6 @@
 """Patterns as small pictures: a square for each pair that may interact, and the weights by head.
 
-Each is an image of a pixel a pair, which a page shows at once where thousands of squares would not.
+Each is an image with one pixel for each pair: thousands of squares would be slow to show.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LARGE = 268
 """Side of the support on a card: two heads stand beside it, one above the other."""
 _LETTERS = 20
 _HEADS = 8
-"""So many heads a card shows."""
+"""Number of heads that a card shows."""
 
 
 def gallery_figure(pictures: Sequence[Picture], looks: Looks) -> Figure | None:
@@ -89,7 +89,7 @@ def _label(text: str, x: int, y: int, size: int, colour: str) -> str:
 
 
 def _support(one: Picture, looks: Looks) -> str:
-    """The support of the first head."""
+    """Support of the first head."""
     from matplotlib.colors import ListedColormap
 
     colours = ListedColormap(["#ffffff", looks.of(one.cell.mechanism.name).colour])
@@ -97,7 +97,7 @@ def _support(one: Picture, looks: Looks) -> str:
 
 
 def _values(values_NN: Any, pattern: Pattern) -> str:
-    """The values of one head on the scale of all; small ones are drawn larger than they are."""
+    """Values of one head on the scale of all; small ones are drawn larger than they are."""
     import numpy as np
     import seaborn as sns
 
@@ -110,7 +110,7 @@ def _values(values_NN: Any, pattern: Pattern) -> str:
 def _png(values_NN: Any, colours: Any, low: float, high: float) -> str:
     from matplotlib.image import imsave
 
-    # Of no version of matplotlib, so that the same pattern gives the same bytes.
+    # No version of matplotlib, so that the same pattern gives the same bytes.
     nothing: Any = {"Software": None}
     target = io.BytesIO()
     imsave(target, values_NN, format="png", cmap=colours, vmin=low, vmax=high, metadata=nothing)

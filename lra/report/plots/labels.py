@@ -1,4 +1,4 @@
-"""Where the names in a plot go, so that none covers another."""
+"""Places for the names in a plot, so that none covers another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Box(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Offset of a label from its circle's centre in points, and how it is aligned there."""
+    """Offset of a label from its circle's centre in points, and its alignment."""
 
     dx: float
     dy: float
@@ -34,7 +34,7 @@ class Placed(NamedTuple):
 def spread(places: Sequence[float], gap: float) -> list[float]:
     """Return sorted places in 0 to 1, moved as little as needed to lie at least `gap` apart.
 
-    Where there are too many for that they lie evenly, closer than `gap`.
+    Where there are too many for that they are spread evenly, closer than `gap`.
     """
     gap = min(gap, 1.0 / max(1, len(places) - 1))
     blocks: list[list[float]] = []
@@ -46,7 +46,7 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
 
 
 def _start(block: Sequence[float], gap: float) -> float:
-    """Where a run of touching labels begins: centred on what its members wanted, inside 0 to 1."""
+    """Start of a run of touching labels: centred on their wanted places, inside 0 to 1."""
     length = gap * (len(block) - 1)
     return max(0.0, min(1.0 - length, sum(block) / len(block) - length / 2))
 
@@ -64,8 +64,8 @@ def beside_circles(
 ) -> list[Placed]:
     """Return a place for the label of each circle: the side where it covers least.
 
-    All in points; `sizes` are widths and heights of the labels, of which one without a width takes
-    no place; `frame` is the panel, and `drawn` what else stands in it.
+    All in points; `sizes` are widths and heights of the labels, where one of no width takes no
+    place; `frame` is the panel, and `drawn` has the other boxes in it.
     """
     taken = [Box(x - r, y - r, x + r, y + r) for (x, y), r in zip(centres, radii, strict=True)]
     taken.extend(drawn)
@@ -90,11 +90,12 @@ def beside_circles(
 
 
 _REACHES = (0.0, 14.0, 28.0, 42.0, 56.0)
-"""How far from its circle a label may go, in points; a point away costs a square point covered."""
+"""Distances of a label from its circle, in points; each point away counts as a square point
+covered."""
 
 
 def _sides(radius: float, height: float) -> list[Placed]:
-    """Right, left, below, above, and then the corners."""
+    """Sides of a circle: right, left, below, above, and then the corners."""
     corner = 0.75 * radius + 4
     down, up = -0.75 * radius - height, 0.75 * radius + height
     return [

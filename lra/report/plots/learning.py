@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _ACROSS = 5
 _MOST = 12
-"""Validations of a line that are drawn; of more every second, third, ... and the last."""
+"""Largest number of validations drawn of a line; of more, every second, third, ... and the last."""
 _LETTERS = 88
-"""Letters that stand side by side in titles or in the legend."""
+"""Letters that fit side by side in titles or in the legend."""
 
 
 def learning_figure(
@@ -27,8 +27,8 @@ def learning_figure(
 ) -> Figure:
     """Return validation accuracy against steps.
 
-    `points` has a row a validation: key, protocol, step and accuracy in percent; `titles` are of
-    protocols, in order.
+    `points` has a row for each validation: key, protocol, step and accuracy in percent; `titles`
+    are those of protocols, in order.
     """
     down, across = -(-len(titles) // _ACROSS), min(_ACROSS, len(titles))
     texts = shortened(_names(keys), 40)
@@ -75,13 +75,13 @@ def learning_figure(
 
 
 def _names(keys: Sequence[Key]) -> list[str]:
-    """The mechanism of each row, its whole title where several rows are of it."""
+    """Mechanism of each row, with its whole title where several rows have the same."""
     known = Counter(key.mechanism for key in keys)
     return [key.name if known[key.mechanism] == 1 else key.row(()).title for key in keys]
 
 
 def _thinned(number: int) -> list[int]:
-    """The places that are drawn, the last always."""
+    """Places to draw, the last always among them."""
     step = -(-number // _MOST)
     return sorted({*range(0, number, step), number - 1})
 

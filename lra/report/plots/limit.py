@@ -18,9 +18,9 @@ _LETTERS = 34
 def limit_figure(
     id: str, shares: tuple[int, Mapping[str, Mapping[Key, float]]], looks: Looks
 ) -> Figure | None:
-    """Return a panel for each kind of call, of its shares at one length; None without any.
+    """Return a panel for each kind of call, with its shares at one length; None without any.
 
-    Panels share their rows, in the order of the first that has a figure for them.
+    Panels share their rows, in the order of the first with a figure for them.
     """
     length, by_call = shares
     known = {call: own for call, own in by_call.items() if own}

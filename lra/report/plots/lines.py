@@ -1,6 +1,7 @@
 """Lines over length on two logarithmic axes, with their names beside the panel.
 
-A legend of sixty names is no use: each stands level with the end of its line, behind a piece of it.
+A legend of sixty names is of no use: each name is level with the end of its line, behind a piece of
+it.
 """
 
 from __future__ import annotations
@@ -18,45 +19,45 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH = 9.6
-"""Inches of a figure."""
+"""Width of a figure in inches."""
 LINE = 0.19
 """Inches between the baselines of two names."""
 LETTERS = 22
-"""The longest name that leaves room for two panels."""
+"""Length of the longest name that leaves room for two panels."""
 _LETTER = 0.084
-"""Inches that a letter of a name takes."""
+"""Width of a letter of a name in inches."""
 _MANY = 6
-"""So many lengths are written aslant, and those that crowd are left out."""
+"""Number of lengths from which on they are written aslant, without those that crowd."""
 _NARROW = 5.0
-"""Values no further apart than this factor have ticks as on a linear axis."""
+"""Factor between values up to which ticks are as on a linear axis."""
 _ROOM = 1.5
-"""A tick next to one at 4096 stands at less than 4096 over this."""
+"""Smallest factor between two ticks."""
 _SAMPLE = (0.0, 0.18, 0.36)
-"""Where a name's piece of line lies, in inches."""
+"""Places of a name's piece of line, in inches."""
 
 
 class Name(NamedTuple):
-    """What is written beside a panel."""
+    """A name beside a panel."""
 
     value: float
-    """Where the line ends, or the top of the panel if it has no point."""
+    """Height of the line's end, or the top of the panel if it has no point."""
     text: str
     line: dict[str, Any]
-    """How it is drawn."""
+    """Style of the line."""
 
 
 def margin_of(names: Sequence[str]) -> float:
-    """Return how many inches names need beside a panel, with a few letters behind them."""
+    """Return the inches that names need beside a panel, with a few letters to spare."""
     return 1.1 + _LETTER * max(map(len, names), default=0)
 
 
 def height_of(rows: int) -> float:
-    """Return how many inches a panel needs for so many names."""
+    """Return the inches that a panel needs for that many names."""
     return max(3.6, 1.2 + LINE * rows)
 
 
 def line_style(origin: Origin, look: Look) -> dict[str, Any]:
-    """Return how the line of a mechanism is drawn; a reference is hollow."""
+    """Return the style of a mechanism's line; a reference's is hollow."""
     reference = origin == "reference"
     return {
         "color": look.colour,
@@ -95,7 +96,7 @@ def log_axes(
 
 
 def ticks_of(lengths: Sequence[int]) -> list[int]:
-    """Return those of ascending lengths that have room for a tick, the longest always."""
+    """Return the ascending lengths with room for a tick, always with the longest."""
     kept: list[int] = []
     for length in reversed(lengths):
         if not kept or kept[-1] >= _ROOM * length:
@@ -114,7 +115,7 @@ def write_names(
 ) -> None:
     """Write names level with their lines' ends, apart from each other, each after its line.
 
-    `axes` is a narrow panel beside that of the lines, `height` and `width` its inches.
+    `axes` is a narrow panel beside that of the lines; `height` and `width` are its inches.
     """
     axes.axis("off")
     axes.set(xlim=(0, width), ylim=(0, 1))

@@ -1,15 +1,16 @@
-"""Names of mechanisms as a plot has room for them."""
+"""Names of mechanisms that fit into a plot."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from lra.report.model import Row
 from lra.report.rows import Key
 from lra.report.words import shortened
 
 
-def names(keys: Sequence[Key]) -> list[str]:
+def names(keys: Sequence[Key | Row]) -> list[str]:
     """Return the labels, with the origin where two rows share one."""
     labels = Counter(key.label for key in keys)
     return [
@@ -20,7 +21,7 @@ def names(keys: Sequence[Key]) -> list[str]:
     ]
 
 
-def short_names(keys: Sequence[Key], most: int) -> list[str]:
+def short_names(keys: Sequence[Key | Row], most: int) -> list[str]:
     """Return the same in at most `most` characters: without its settings where a name is too long
     and stands for one row alone, else cut."""
     found = names(keys)
@@ -29,7 +30,7 @@ def short_names(keys: Sequence[Key], most: int) -> list[str]:
         rows[key.mechanism].append(place)
     short = list(found)
     for mechanism, places in rows.items():
-        # Those of one mechanism are told apart by what they differ in.
+        # Rows of one mechanism are told apart by the settings that differ.
         own = shortened([found[n] for n in places], most)
         for n, text in zip(places, own, strict=True):
             short[n] = text if len(places) > 1 or text == found[n] else mechanism
@@ -37,5 +38,5 @@ def short_names(keys: Sequence[Key], most: int) -> list[str]:
 
 
 def hollow_note(keys: Iterable[Key]) -> str:
-    """Return what a caption adds where reference rows are drawn hollow; empty where none is."""
+    """Return a caption's note on hollow reference rows; empty where there are none."""
     return " Hollow: reference." if any(key.origin == "reference" for key in keys) else ""

@@ -1,4 +1,4 @@
-"""Pictures of what a mechanism attends to: its support, and its weights head by head.
+"""Pictures of a mechanism's attention pattern: its support, and its weights head by head.
 
 As in the BigBird and Longformer papers: a square per pair, queries downwards, keys to the right.
 
@@ -26,13 +26,13 @@ _BLOCK = 3.65
 """Side of the left and of the right half, in inches."""
 _LEFT, _BETWEEN, _RIGHT = 0.62, 0.72, 0.96
 _BOTTOM, _TOP, _HEADING = 0.52, 0.5, 0.55
-"""The heading is what a picture that stands alone has more."""
+"""Margins in inches, and the heading of a picture that stands alone."""
 _GAP = 0.3
-"""Between the heads of a half."""
+"""Gap between the heads of a half, in inches."""
 _LETTERS = 100
-"""Letters of a line of settings."""
+"""Letters in a line of settings."""
 _PARTED = 2.9
-"""From this size, in points, white lines part the squares."""
+"""Side of a square, in points, from which on white lines separate them."""
 
 
 def pattern_svg(shown: Picture, looks: Looks, *, headed: bool = False) -> str:
@@ -48,7 +48,7 @@ def pattern_png(shown: Picture, looks: Looks) -> bytes:
 def _drawing(
     shown: Picture, looks: Looks, *, headed: bool
 ) -> tuple[Callable[[Any], None], float, float]:
-    """What paints the picture, and its width and height."""
+    """Return the function that paints the picture, and its width and height."""
     pattern = shown.pattern
     support_SNN, values_HNN, n = pattern.support_SNN(), pattern.values_HNN(), pattern.length
     width = _LEFT + _BLOCK + _BETWEEN + _BLOCK + _RIGHT
@@ -98,7 +98,7 @@ class _Half(msgspec.Struct, frozen=True):
 
     @property
     def side(self) -> float:
-        """Of a panel, in inches."""
+        """Side of a panel, in inches."""
         return (_BLOCK - _GAP * (self.down - 1)) / self.down
 
     @property
@@ -122,7 +122,7 @@ class _Page:
         self.figure.text(x / self.width, y / self.height, text, **how)
 
     def panels(self, left: float, half: _Half, title: str, names: tuple[str, str]) -> list[Axes]:
-        """Return the panels of one half under its title, rows and columns named once."""
+        """Return the panels of one half under its title, with rows and columns named once."""
         panels = []
         for place in range(half.number):
             row, column = divmod(place, half.across)
@@ -146,7 +146,7 @@ class _Page:
 
 
 def _support(axes: Axes, support_NN: npt.NDArray[Any], colour: str, square: float) -> None:
-    """A square in the mechanism's colour for each pair."""
+    """Draw a square in the mechanism's colour for each pair."""
     from matplotlib.colors import ListedColormap
 
     _squares(axes, support_NN, cmap=ListedColormap(["#ffffff", colour]), vmin=0, vmax=1)
@@ -157,7 +157,7 @@ def _support(axes: Axes, support_NN: npt.NDArray[Any], colour: str, square: floa
 def _values(
     axes: Axes, values_NN: npt.NDArray[Any], support_NN: npt.NDArray[Any], pattern: Pattern
 ) -> Any:
-    """The values, on one scale for all heads; pairs outside of the support stay white."""
+    """Draw the values, on one scale for all heads; pairs outside of the support stay white."""
     import numpy as np
     import seaborn as sns
     from matplotlib.colors import LogNorm, Normalize, PowerNorm
@@ -176,7 +176,7 @@ def _values(
 def _squares(axes: Axes, values_NN: Any, **how: Any) -> Any:
     n = len(values_NN)
     image = axes.imshow(values_NN, interpolation="none", **how)
-    # Blocks and windows mostly come in powers of two.
+    # Blocks and windows are mostly powers of two.
     places = range(0, n, 1 << ((n - 1) // 5).bit_length())
     axes.set(xticks=places, yticks=places)
     axes.grid(visible=False)
@@ -186,7 +186,7 @@ def _squares(axes: Axes, values_NN: Any, **how: Any) -> Any:
 
 
 def _part(axes: Axes, n: int, width: float) -> None:
-    """White lines between the squares, as one path."""
+    """Draw white lines between the squares, as one path."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -205,7 +205,7 @@ def _name_bar(bar: Any, pattern: Pattern) -> None:
     if pattern.scale == "logarithmic":
         few = bar.norm.vmax < 200 * bar.norm.vmin
         bar.ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
-    # Not by exponents, which matplotlib sets as formulas.
+    # Without exponents, which matplotlib sets as formulas.
     bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
     names = {

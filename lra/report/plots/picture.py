@@ -1,4 +1,4 @@
-"""What a picture of a mechanism's pattern shows, in words."""
+"""A picture of a mechanism's pattern, and its content in words."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from lra.report.words import TIMES, count, figures, percent
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A record of `lra show` that has something to draw."""
+    """A drawable record of `lra show`."""
 
     label: str
-    """Mechanism, with what sets it apart from others of that name."""
+    """Mechanism, with the settings that set it apart from others of that name."""
     cell: ShowCell
     pattern: Pattern
 
     @property
     def title(self) -> str:
-        """What is drawn, in a few words."""
+        """Title in a few words."""
         causal = ", causal" if self.cell.direction == "causal" else ""
         return f"{self.label}, {count(self.cell.length, 'position')}{causal}"
 
     @property
     def pairs(self) -> str:
-        """How many pairs there are: `12.4 % of 64 x 64 pairs may interact`."""
+        """Share of pairs in words: `12.4 % of 64 x 64 pairs may interact`."""
         share = percent(self.pattern.share)
         what = "do interact on this input" if self.pattern.measured else "may interact"
         return f"{share} % of {self.cell.length} {TIMES} {self.cell.length} pairs {what}"
 
     @property
     def values(self) -> str:
-        """What stands beside the support, in words."""
+        """Words for the weights or the dependence beside the support."""
         if self.pattern.kind == "dependence":
             return "no weights to draw, so dependence |∂y / ∂x| measured by gradients"
         sign = "±" if self.pattern.scale == "signed" else ""
@@ -42,6 +42,6 @@ class Picture(msgspec.Struct, frozen=True):
 
     @property
     def settings(self) -> str:
-        """The mechanism's hyper-parameters: `window 8, leading 2`."""
+        """Hyper-parameters of the mechanism: `window 8, leading 2`."""
         fields = chosen(self.cell.mechanism.config).items()
         return ", ".join(f"{name} {value}" for name, value in fields)

@@ -1,4 +1,4 @@
-"""Stacked bars of the parts of a training step, a bar for each mechanism."""
+"""Stacked bars of the parts of a training step, one for each mechanism."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lra.report.words import listing, shortened
 
 _LETTERS = 42
 _SHADES = ("#8bdab2", "#40b7ad", "#348fa7", "#37659e", "#413d7b", "#2e1e3b")
-"""Shades of parts, left to right: seaborn's mako, since single colours stand for mechanisms."""
+"""Shades of parts, left to right: seaborn's mako, since other colours stand for mechanisms."""
 
 
 def profile_figure(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LINE = 0.27
-"""Inches from name to name."""
+"""Inches between two names."""
 
 
 def ranks_figure(id: str, ranks: Ranks, keys: Sequence[Key], looks: Looks) -> Figure:

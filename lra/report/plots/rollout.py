@@ -1,4 +1,4 @@
-"""Attention rollout on pictures: how much of an answer comes from each pixel of an input.
+"""Attention rollout on pictures: the share of an answer that comes from each pixel of an input.
 
 Abnar and Zuidema 2020; drawn on Pathfinder as in the Long Range Arena paper.
 """
@@ -14,11 +14,11 @@ from lra.report.model import Figure
 from lra.report.plots.style import MUTED, draw
 
 _SIDE = 0.98
-"""Inches of a picture."""
+"""Side of a picture in inches."""
 
 
 def rollout_figure(label: str, cell: QualityCell, seen: TrainedAttention, number: int) -> Figure:
-    """Return each picture above how much of the answer comes from each of its pixels."""
+    """Return each picture above the share of the answer that comes from each of its pixels."""
     shown = seen.rollouts
     right = sum(one.answer == one.label for one in shown)
 

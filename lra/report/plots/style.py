@@ -1,4 +1,4 @@
-"""How plots look: one fixed colour, dash and marker per mechanism, the same in every figure.
+"""Style of plots: one fixed colour, dash and marker per mechanism, the same in every figure.
 
 Colours are seaborn's colour-blind set without its grey, which is the floor's, and its two that are
 too pale for lines on white, with three dark ones of Paul Tol's. With more mechanisms than colours,
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -86,7 +87,7 @@ _RC: Any = {
 
 
 class Look(msgspec.Struct, frozen=True):
-    """How one mechanism is drawn."""
+    """Colour, dash and marker of one mechanism."""
 
     colour: str
     dash: Any
@@ -96,8 +97,8 @@ class Look(msgspec.Struct, frozen=True):
 class Looks:
     """Looks of the mechanisms and variants of a report, no two of them alike.
 
-    A look follows from the name, so that a mechanism looks the same in most reports; where that one
-    is taken, from the next dash or marker of its colour.
+    A look follows from the name, so that a mechanism looks the same in most reports; where that
+    look is taken, the next dash or marker of its colour is used.
     """
 
     def __init__(self, variants: Iterable[tuple[str, str]] = ()) -> None:
@@ -105,11 +106,14 @@ class Looks:
         wanted = set(variants)
         names = {(mechanism, "") for mechanism, _ in wanted}
         self._found: dict[tuple[str, str], Look] = {}
+        self._taken: Counter[object] = Counter()
         for key in (*sorted(names), *sorted(wanted - names)):
-            self._found[key] = self._free(*key)
+            look = self._found[key] = self._free(*key)
+            self._taken.update((look, *msgspec.structs.asdict(look).items()))
 
     def of(self, mechanism: str, variant: str = "") -> Look:
-        """Return the look of a variant, or of its mechanism where only that is known."""
+        """Return the look of a variant, or that of its mechanism where only the mechanism is
+        known."""
         known = self._found.get((mechanism, variant)) or self._found.get((mechanism, ""))
         return known or _steps(mechanism)[0]
 
@@ -117,14 +121,17 @@ class Looks:
         if not variant and mechanism in _ANCHORS:
             return _ANCHORS[mechanism]
         colour = self.of(mechanism).colour if variant else None
-        steps = _steps(mechanism, variant, colour)
-        taken = [*self._found.values()]
-        return min(steps, key=lambda one: _clashes(one, taken))
+        return min(_steps(mechanism, variant, colour), key=self._clashes)
+
+    def _clashes(self, look: Look) -> tuple[int, int, int]:
+        """How often a look is taken whole, how often its colour, and how often another part."""
+        taken = self._taken
+        others = taken["dash", look.dash] + taken["marker", look.marker]
+        return taken[look], taken["colour", look.colour], others
 
 
 def _steps(mechanism: str, variant: str = "", colour: str | None = None) -> list[Look]:
-    """Colours, dashes and markers from those of the name's hash on; of one colour where it is
-    given."""
+    """Looks from the name's hash on, in a single colour where one is given."""
     start = _digest(f"{mechanism}:{variant}" if variant else mechanism)
     colours = COLOURS if colour is None else (colour,)
     dashes, markers = len(_DASHES), len(MARKERS)
@@ -136,16 +143,6 @@ def _steps(mechanism: str, variant: str = "", colour: str | None = None) -> list
         )
         for place in range(len(colours) * dashes * markers)
     ]
-
-
-def _clashes(one: Look, taken: Iterable[Look]) -> tuple[int, int, int]:
-    """How often a look is taken whole, how often its colour, and how often another part of it."""
-    alike = [
-        (one.colour == other.colour, one.dash == other.dash, one.marker == other.marker)
-        for other in taken
-    ]
-    whole = sum(all(parts) for parts in alike)
-    return whole, sum(colour for colour, _, _ in alike), sum(d + m for _, d, m in alike)
 
 
 def _digest(text: str) -> int:
@@ -160,14 +157,14 @@ _ANCHORS = {
 
 
 _DIGITS = re.compile(r"(?<![\w#.])-?\d+\.\d{3,}")
-"""Coordinates, which two decimals place to a hundredth of a point."""
+"""Decimals of coordinates: two place them to a hundredth of a point."""
 
 
 def draw(paint: Callable[[Any], None], width: float, height: float) -> str:
-    """Return the SVG of what `paint(figure)` draws; the same for the same data, whatever the user
-    has set in matplotlib.
+    """Return the SVG that `paint(figure)` draws; the same for the same data, whatever the user's
+    settings of matplotlib.
 
-    Sizes are inches. Text stays text. No date, no version, no external reference.
+    Sizes are in inches. Text stays text. No date, no version, no external reference.
     """
     empty = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     text = _drawn(paint, width, height, format="svg", metadata=empty).decode()
@@ -202,7 +199,7 @@ def _drawn(paint: Callable[[Any], None], width: float, height: float, **how: Any
 
 
 def _settle(figure: Any) -> None:
-    """Carry out the layout here: `savefig` would draw everything once more to find it.
+    """Compute the layout here: `savefig` would draw everything once more to find it.
 
     The solver's last digits differ from process to process, and ids are hashes of them.
     """
@@ -219,7 +216,7 @@ def _settle(figure: Any) -> None:
 
 
 def inline(svg: str, prefix: str, title: str) -> str:
-    """Return an SVG to stand inside HTML: ids of its own, a title, the width of the page."""
+    """Return an SVG for HTML: ids of its own, a title, the width of the page."""
     from markupsafe import escape
 
     body = svg[svg.index("<svg") :]

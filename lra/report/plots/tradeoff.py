@@ -21,10 +21,10 @@ _WIDTH, _HEIGHT = 5.6, 4.9
 _LARGEST = 900.0
 """Area of the largest circle, in square points."""
 _LETTER, _LINE = 5.2, 11.0
-"""Points that a letter of a name is wide, and a line high."""
+"""Width of a letter of a name and height of a line, in points."""
 _LETTERS = 18
 _CLEAR = 2.0
-"""Points that a name keeps off a line."""
+"""Distance between a name and a line, in points."""
 
 
 def tradeoff_figure(board: Leaderboard, looks: Looks, id: str = "tradeoff") -> Figure | None:
@@ -100,7 +100,7 @@ def _paint(axes: Axes, placed: Sequence[Standing], steps: Sequence[Standing], lo
 
 
 def _corners(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Corners of the steps through points of the front, the slowest first."""
+    """Corners of the steps through points of the front, slowest first."""
     found = list(points[:1])
     for (_, before), (x, y) in pairwise(points):
         found += [(x, before), (x, y)]
@@ -115,7 +115,7 @@ def _names(
     colours: Sequence[str],
     corners: Sequence[tuple[float, float]],
 ) -> None:
-    """Write each name beside its circle where it covers least."""
+    """Write each name beside its circle, where it covers least."""
     wide, high = (_WIDTH - 0.7) * 72, (_HEIGHT - 0.7) * 72
     fraction = axes.transAxes.inverted()
 
@@ -150,7 +150,7 @@ def _names(
 
 
 def _around(start: tuple[float, float], end: tuple[float, float]) -> Box:
-    """A straight or upright line with a little room about it."""
+    """Box around a straight or upright line, with a little room."""
     (left, right), (bottom, top) = (sorted(pair) for pair in zip(start, end, strict=True))
     return Box(left - _CLEAR, bottom - _CLEAR, right + _CLEAR, top + _CLEAR)
 

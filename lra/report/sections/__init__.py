@@ -1,4 +1,5 @@
-"""Sections of a report, one topic a file: `analyse` gives values, `present` makes sections of them.
+"""Sections of a report, one file for each topic: `analyse` gives values, `present` makes sections
+of them.
 
 Each file has `sections(analysis) -> list[Section]`; the page has them in this order.
 """
@@ -12,7 +13,6 @@ from lra.report.model import Section
 from lra.report.sections import (
     accuracy,
     capabilities,
-    certificates,
     decoding,
     decoding_by_use,
     endings,
@@ -27,6 +27,7 @@ from lra.report.sections import (
     published,
     repeatability,
     scaling,
+    shortcuts,
     statistics,
     table2,
     tradeoff,
@@ -42,7 +43,7 @@ SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     error.sections,
     capabilities.sections,
     gallery.sections,
-    certificates.sections,
+    shortcuts.sections,
     learning.sections,
     statistics.sections,
     trained_attention.sections,

@@ -1,4 +1,4 @@
-"""Accuracy by task, and bits per byte: mechanisms beside no mixing and the simple baselines."""
+"""Accuracy by task, and bits per byte: mechanisms with no mixing and the simple baselines."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ from lra.report.load.kept import Kept, protocol_hash
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.accuracy import accuracy_figure
 from lra.report.rows import Key, missing, of, reference_notes, shown
-from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
+from lra.report.words import NO_VALUE, NOT_RUN, figures, listing_of, percent
 
 BASELINES = "Baselines"
 _COARSE = 0.005
 """Above this standard error of sampling an accuracy of one seed is told in whole percent."""
+_NAMED = 5
+"""Trainings that a note names."""
 
 
 class Scores(msgspec.Struct, frozen=True):
-    """A table of accuracies, or of bits per byte, as values."""
+    """Values of a table of accuracies, or of bits per byte."""
 
     of: Accuracies
     keys: tuple[Key, ...]
     places: dict[tuple[Key, str], Score]
-    """By row and protocol."""
+    """Scores by row and protocol."""
     rates: dict[tuple[Key, str], str]
-    """The chosen learning rates of the tuned track, in words."""
+    """Chosen learning rates of the tuned track, in words."""
     means: dict[Key, Score]
     best: dict[str, tuple[str, str] | None]
-    """The winner of each column, where one is told apart."""
+    """Winner of each column, where one is told apart."""
     impossible: frozenset[tuple[str, str, str]]
-    """Origin, variant and protocol of trainings that need fewer bits than there can be."""
+    """Origin, variant and protocol of trainings that need fewer bits than possible."""
     baselines: dict[str, dict[str, Simple]]
-    """By column, then by metric."""
+    """Simple baselines by column, then by metric."""
     figures: pd.DataFrame
 
 
@@ -85,8 +87,8 @@ def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
 
 
 def _rates(kept: Iterable[Kept]) -> dict[tuple[str, str, str], str]:
-    """The learning rate that was chosen by origin, variant and protocol, and whether a better one
-    may lie beyond those tried."""
+    """Chosen learning rate by origin, variant and protocol, marked where a better one may lie
+    beyond those tried."""
     found: dict[tuple[str, str, str], str] = {}
     for one in kept:
         if not isinstance(one.cell, QualityCell) or one.cell.track != "tuned":
@@ -122,6 +124,7 @@ def present(scores: Scores, analysis: Analysis) -> Section:
         rows=(*rows, *_simple_rows(scores)),
         notes=(
             *_notes(of, several, any(scores.best.values())),
+            *_machine_notes(scores.figures),
             *reference_notes(scores.figures, scores.keys),
         ),
     )
@@ -150,7 +153,7 @@ def _values(scores: Scores, key: Key, several: bool) -> list[Value]:
     ]
     if scores.of.averaged:
         mean = scores.means[key]
-        # Chance of the draw of a seed does not average out over tasks as that of rows does.
+        # The chance of a seed's draw does not average out over tasks as that of rows does.
         rows = min(column.rows.test for column in scores.of.averaged)
         lacking = Value(NO_VALUE, f"{mean.n} of {len(scores.of.averaged)}")
         complete = not math.isnan(mean.mean)
@@ -168,7 +171,7 @@ def _value(
     best: bool = False,
     doubt: str = "",
 ) -> Value:
-    """Mean over the seeds that ended well, the others counted beside it in words."""
+    """Mean over the seeds that ended well, with the endings of the others."""
     if place is None:
         return Value(NOT_RUN)
     if math.isnan(place.mean):
@@ -185,7 +188,7 @@ def _value(
 
 
 def score_text(place: Score, rows: int, bits: bool = False) -> str:
-    """Return a score with the digits that its seeds and so many test rows support."""
+    """Return a score with the digits that its seeds and its number of test rows support."""
     if bits:
         return figures(place.mean, None if math.isnan(place.sd) else place.sd)
     if not math.isnan(place.sd):
@@ -196,8 +199,8 @@ def score_text(place: Score, rows: int, bits: bool = False) -> str:
 
 
 def _simple_rows(scores: Scores) -> list[Row]:
-    """Majority, bag of tokens and, where a task has any, its best rule of thumb; of bits per byte
-    each by its name, the dearest first."""
+    """Rows of majority, bag of tokens and, where a task has any, its best rule of thumb; for bits
+    per byte one row for each, worst first."""
     columns = [scores.baselines[column.protocol] for column in scores.of.columns]
     if scores.of.lower:
         names = {one.metric: one.name for own in columns for one in own.values()}
@@ -254,7 +257,7 @@ def _caption(of: Accuracies) -> str:
 
 
 def lengths_text(columns: Sequence[Column]) -> str:
-    """Return how long the inputs of columns are: `24 to 128 tokens`."""
+    """Return the lengths of the inputs of columns: `24 to 128 tokens`."""
     lengths = {column.cell.data.length for column in columns}
     low, high = min(lengths), max(lengths)
     return f"{low:,} to {high:,} tokens" if low < high else f"{low:,} tokens"
@@ -267,4 +270,19 @@ def _notes(of: Accuracies, several: bool, bold: bool) -> list[str]:
         notes.append(f"Keys start equal to queries on {', '.join(tied)}, which favours softmax.")
     if bold:
         notes.append("Bold: best, with a 95 % interval over seeds clear of the next one's.")
+    return notes
+
+
+def _machine_notes(figures: pd.DataFrame) -> list[str]:
+    """Trainings that several devices shared, and classes of machine that share a row."""
+    notes = []
+    shared = figures[figures["devices"] > 1].sort_values(["label", "task"], kind="stable")
+    if len(shared):
+        rows = shared[["label", "task", "devices"]].itertuples(index=False, name=None)
+        names = [*dict.fromkeys(f"{label} on {task} ({n:.0f})" for label, task, n in rows)]
+        notes.append(f"Trained on several devices at once: {listing_of(names, _NAMED)}.")
+    machines = figures.groupby(["origin", "variant"])["machine"].unique()
+    mixed = sorted({name for own in machines if len(own) > 1 for name in own})
+    if mixed:
+        notes.append(f"Seeds of several classes of machine share a row: {'; '.join(mixed)}.")
     return notes

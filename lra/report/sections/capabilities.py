@@ -1,4 +1,4 @@
-"""Claims of mechanisms and what was proved of them: capabilities, and what is broken."""
+"""Claims of mechanisms and their proofs: capabilities, and broken claims."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CAPABILITIES: dict[str, tuple[tuple[str, str], ...]] = {
     "bias": (("bias", "yes"),),
     "rotary": (("rotary", "yes"),),
 }
-"""Capabilities, each with the laws that prove it, strongest first, and what that is called."""
+"""Columns of capabilities, each with the laws that prove it, strongest first, and its name."""
 BROKEN = "claimed, broken"
 _VERDICTS = {"skipped": "claimed, not tried", "unclaimed": "holds, though not claimed"}
 _NOTES = (
@@ -35,7 +35,7 @@ _NOTES = (
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return the section on what was proved; none without a whole check among the records."""
+    """Return the section on proved claims; none without a whole check among the records."""
     found = checks(analysis.evidence)
     return [present(found)] if found else []
 
@@ -62,7 +62,7 @@ def present(found: Sequence[Check]) -> Section:
 
 
 def labels_of(found: Sequence[Check]) -> dict[str, str]:
-    """Return the name of each check, by record: its mechanism, and its device where that was tried
+    """Return the name of each check, by record: its mechanism, with the device where it was tried
     on several."""
     named = labelled([check.cell.mechanism for check in found])
     devices: dict[str, set[str]] = {}
@@ -109,8 +109,8 @@ def _values(check: Check) -> tuple[Value, ...]:
 
 
 def proved(by_law: dict[str, Finding], laws: Sequence[tuple[str, str]]) -> Value:
-    """Return the strongest claim that was proved, and what more there is to say of a stronger one;
-    a claim that is broken comes before all."""
+    """Return the strongest proved claim, with a note on a stronger one; a broken claim comes before
+    all."""
     verdicts = {law: finding.verdict for law, finding in by_law.items()}
     for law, level in laws:
         if verdicts.get(law) == "failed":

@@ -24,12 +24,12 @@ _KINDS = {
     ProfileCell: "profile",
     CeilingCell: "ceiling",
 }
-"""Kinds that have no row in a table of accuracies, times or errors."""
+"""Kinds of cells without a row in a table of accuracies, times or errors."""
 _NAMED = 5
 
 
 def caveats(analysis: Analysis) -> tuple[str, ...]:
-    """Return a sentence on each caveat, the gravest first; none where there is none."""
+    """Return a sentence on each caveat, gravest first; none where there is none."""
     found = (
         _doubtful(analysis),
         _trivial(analysis),
@@ -42,13 +42,13 @@ def caveats(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _doubtful(analysis: Analysis) -> str:
-    """Trainings that ended well and whose figures are not to be believed."""
+    """Sentences on trainings that ended well with figures that are not to be believed."""
     found = [one.words for one in doubts(analysis.evidence, analysis.accuracies)]
     return f"In doubt: {listing_of(found, _NAMED)}." if found else ""
 
 
 def _trivial(analysis: Analysis) -> str:
-    """Tasks on which no mechanism beats guessing, or counting tokens."""
+    """Sentences on tasks where no mechanism beats guessing, or counting tokens."""
     lucky: list[str] = []
     counted: list[str] = []
     for scores in analysis.accuracies:
@@ -63,8 +63,8 @@ def _trivial(analysis: Analysis) -> str:
 
 
 def not_above(analysis: Analysis, scores: Accuracies) -> tuple[list[str], list[str]]:
-    """Return the columns on which no training is above what guessing reaches by luck, and those on
-    which no mechanism is above the bag of tokens where that is."""
+    """Return the columns where no training beats the luck of guessing, and those where no mechanism
+    beats a bag of tokens above it."""
     stuck, below = [], []
     for column in scores.columns:
         chance = guessing(analysis.evidence, scores, column)
@@ -82,7 +82,7 @@ def not_above(analysis: Analysis, scores: Accuracies) -> tuple[list[str], list[s
 
 
 def _unlike(analysis: Analysis) -> str:
-    """Tasks on which the reference is not shown, as it was trained otherwise."""
+    """Sentences on tasks whose reference is not shown, as it was trained otherwise."""
     every = [column for scores in analysis.accuracies for column in scores.columns]
     found = [
         one
@@ -99,7 +99,8 @@ def _unlike(analysis: Analysis) -> str:
 
 
 def _differing(analysis: Analysis) -> str:
-    """Mechanisms of the run whose figures are of several settings or versions of the source."""
+    """Sentences on mechanisms of the run with figures of several settings or versions of the
+    source."""
     figures = analysis.evidence.figures
     trained = figures[(figures["kind"] == "quality") & (figures["origin"] == "run")]
     parts = [
@@ -119,8 +120,8 @@ def _named(mechanisms: Iterable[str]) -> str:
 
 
 def other_settings(trained: pd.DataFrame, timed: pd.DataFrame) -> list[str]:
-    """Return the mechanisms with a training whose settings were not timed while others were: by the
-    run, or where it timed none by the reference."""
+    """Return the mechanisms with a training whose settings were not timed while others were: in the
+    run, or in the reference where the run timed none."""
     own = timed[timed["value"].notna()]
     found = set()
     for mechanism, variants in trained.groupby("mechanism")["variant"]:
@@ -133,7 +134,7 @@ def other_settings(trained: pd.DataFrame, timed: pd.DataFrame) -> list[str]:
 
 
 def other_versions(trained: pd.DataFrame, figures: pd.DataFrame) -> list[str]:
-    """Return the mechanisms of which no version of the source was both trained and timed."""
+    """Return the mechanisms without a version of the source that was both trained and timed."""
     timed = figures[(figures["kind"] == "efficiency") & (figures["origin"] == "run")]
     sides = [_versions(side, "mechanism") for side in (trained, timed)]
     return sorted(name for name, own in sides[0].items() if not own & sides[1].get(name, own))
@@ -157,7 +158,7 @@ def _versions(figures: pd.DataFrame, by: str) -> Mapping[str, set[str]]:
 
 
 def _not_ok(analysis: Analysis) -> str:
-    """How many of the run's cells did not end well, by ending; other kinds by themselves."""
+    """Sentence on the run's cells that did not end well, by ending; other kinds of cells apart."""
     evidence = analysis.evidence
     kinds = [("cell", [kept.record for kept in evidence.own])]
     kinds += [
@@ -180,7 +181,7 @@ def _tally(records: list[Record], words: str) -> str:
 
 
 def _disturbed(analysis: Analysis) -> str:
-    """How many of the run's timings were taken on a busy machine."""
+    """Sentence on the run's timings on a busy machine."""
     own = [kept for kept in analysis.evidence.own if isinstance(kept.cell, EfficiencyCell)]
     timed = [kept for kept in own if kept.record.status == "ok"]
     found = sum(kept.disturbed for kept in timed)

@@ -20,10 +20,10 @@ UNITS: dict[str, Unit] = {
     "prefill": "s",
     "energy": "J",
 }
-"""Units of metrics; of others bytes."""
+"""Units of metrics; bytes for all others."""
 _MOST_NOTES = 3
 _SMALL = 1e-3
-"""Multiples below this are not told apart."""
+"""Multiples below this are shown as less than it."""
 Derived = Mapping[tuple[str, str], Any]
 """Rows of growth or crossover of one kind and mode, by origin and variant."""
 
@@ -38,7 +38,8 @@ def cost_table(
     crossing: Derived | None = None,
     notes: Iterable[str] = (),
 ) -> Table:
-    """Return a table with a row a mechanism and a column a length, then growth and crossover."""
+    """Return a table with a row for each mechanism and a column for each length, then growth and
+    crossover."""
     size, symbol = scale_of(grid.values, UNITS.get(grid.metric, "B"))
     columns = [str(length) for length in grid.lengths]
     columns += ["growth", "declared"] if growth else []
@@ -81,9 +82,10 @@ _NONE = Value("")
 
 
 def place_value(key: Key, place: Place | None, size: float, *, best: bool) -> Value:
-    """Return a place in units of `size`, above its multiple of exact attention."""
+    """Return the cell of a table for a place in units of `size`, above its multiple of exact
+    attention."""
     if place is None or not place.known:
-        # Reasons are told once, below the table.
+        # Reasons are given once, below the table.
         return Value(missing(place.endings if place else (), asked=place is not None).text)
     notes = [_ratio(place)] if place.ratio > 0 and key.mechanism != EXACT else []
     if place.endings:
@@ -111,7 +113,7 @@ def is_loose(place: Place) -> bool:
 
 
 def _without_figure(grid: Grid) -> dict[Key, str]:
-    """The rows that ended alike at every length, and how; none where no row has a figure."""
+    """Notes on rows with the same ending at every length; none where no row has a figure."""
     if not grid.values:
         return {}
     words: dict[Key, set[str]] = {}
@@ -130,7 +132,7 @@ def _empty_rows(empty: Mapping[Key, str]) -> list[str]:
 
 
 def _gaps(grid: Grid) -> list[str]:
-    """Why calls that ended well have no figure."""
+    """Notes on why calls that ended well have no figure."""
     found = {
         reason
         for place in grid.places.values()

@@ -1,4 +1,4 @@
-"""Decoding: the time to take in a prompt, of each token after it, and the state kept between."""
+"""Decoding: the time of the prompt and of each token after it, and the state kept between."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TITLES = {
     "state_bytes": ("State kept after the prompt", "Bytes of its tensors.", "state"),
     "prefill": ("Time to take in the prompt", "Median.", "prefill"),
 }
-"""Title, caption and noun by metric; the noun is also the kind of cost that crossovers are of."""
+"""Title, caption and noun by metric; the noun is also the kind of cost in crossovers."""
 
 
 class Decoding(msgspec.Struct, frozen=True):
@@ -37,12 +37,12 @@ class Decoding(msgspec.Struct, frozen=True):
     grids: tuple[Grid, ...]
     crossing: pd.DataFrame
     errors: pd.DataFrame
-    """Differences between a step and the parallel form, a row a process."""
+    """Differences between a step and the parallel form, one row for each process."""
     own: bool
 
 
 def analyse(costs: Costs) -> list[Decoding]:
-    """Return the costs of each setting in which steps of decoding were timed."""
+    """Return the costs of each setting with timed decoding steps."""
     found = []
     for number, setting in enumerate(costs.settings, start=1):
         grids = [grid(costs, setting.id, "decode", metric) for metric in _TITLES]
@@ -63,7 +63,7 @@ def analyse(costs: Costs) -> list[Decoding]:
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each setting that decodes."""
+    """Return a section for each setting with decoding."""
     named = titles(analysis.costs.settings)
     return [present(one, analysis.looks, named[one.setting.id]) for one in analyse(analysis.costs)]
 
@@ -99,8 +99,8 @@ def _table(one: Decoding, grid: Grid) -> Table:
 
 
 def exactness(errors: pd.DataFrame) -> list[str]:
-    """Return how far a decoding step is from the parallel form at most, and of which steps nothing
-    is known."""
+    """Return the largest difference of a decoding step from the parallel form, and the steps
+    without one."""
     known = errors[errors["value"].notna()]
     lost = errors[errors["value"].isna() & (errors["status"] == "ok")]
     found = []

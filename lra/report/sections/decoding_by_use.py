@@ -1,4 +1,4 @@
-"""Decoding of trained models: how often they answer alike in one pass and step by step."""
+"""Decoding of trained models: the share of equal answers in one pass and step by step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lra.report.analysis import Analysis
 from lra.report.doubts import AGREEMENT, UNDECODED, agreement_text
 from lra.report.model import Section, Table, Value
 from lra.report.rows import reference_notes
-from lra.report.trainings import Trainings, trainings
+from lra.report.training_findings import Trainings, trainings
 from lra.report.words import NO_VALUE, listing
 
 _FAILED = "failed"
@@ -28,7 +28,7 @@ def sections(analysis: Analysis) -> list[Section]:
 
 
 def present(one: Trainings[float]) -> Section:
-    """Return who always answers alike, and a table of those that do not."""
+    """Return a sentence on the models that always answer alike, and a table of the others."""
     alike = [
         key
         for key in one.keys
@@ -42,7 +42,7 @@ def present(one: Trainings[float]) -> Section:
     table = Table(
         id=f"decoding-by-use-{one.setting.id}",
         title="Tokens predicted alike in one pass and step by step, %",
-        caption="Half of each text is taken in at once. Of several seeds the least.",
+        caption="Half of each text is taken in at once. With several seeds: the least.",
         corner="mechanism",
         columns=tuple(column.title for column in one.columns),
         rows=tuple(rows),

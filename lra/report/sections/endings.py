@@ -38,10 +38,10 @@ _ASKED = frozenset({
     "mechanism", "versions", "length", "replicate", "seed", "mode", "level", "task", "input_scale",
     "laws", "form", "case",
 })  # fmt: skip
-"""Fields that a row tells anyway, or that cells of one row may differ in."""
+"""Fields that a row has anyway, or in which cells of one row may differ."""
 _ANY = "any length"
 _LISTED = 4
-"""More lengths than this are a range."""
+"""Number of lengths above which they are shown as a range."""
 
 
 class Ended(NamedTuple):
@@ -53,7 +53,7 @@ class Ended(NamedTuple):
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return the section of what did not end well; none where all did."""
+    """Return the section on cells that did not end well; none where all did."""
     found = analyse(analysis.evidence)
     return [present(found)] if found else []
 
@@ -76,7 +76,7 @@ def analyse(evidence: Evidence) -> list[Ended]:
 
 
 def present(found: Sequence[Ended]) -> Section:
-    """Return the table. Cells that differ in length, replicate or version of the code alone, and
+    """Return the table. Cells that differ only in length, replicate or version of the code, and
     ended alike, share a row; a row has the settings that set it apart from others."""
     alike: dict[tuple[str, ...], list[Cell]] = {}
     for one, setting in zip(found, _settings([one.record.cell for one in found]), strict=True):
@@ -103,7 +103,7 @@ def present(found: Sequence[Ended]) -> Section:
 
 
 def _asked(cell: Cell, lengths: str) -> str:
-    """The cell in words, at lengths in words."""
+    """Cell in words, with its lengths in words."""
     if isinstance(cell, EfficiencyCell):
         of = {"attention": " of the attention alone", "model": f" of a model of {cell.task}"}.get(
             cell.level, ""
@@ -125,8 +125,8 @@ def _asked(cell: Cell, lengths: str) -> str:
 
 
 def _settings(cells: Sequence[Cell]) -> list[str]:
-    """The settings that set each cell apart from others of the table: by place and scale among all
-    of a type, by the rest among those of a task, level and scale, since a scale has its models."""
+    """Settings that set each cell apart from others of the table: machine and scale among all cells
+    of a type, the rest among those of a task, level and scale, since a scale has its models."""
     every = [flat(cell) for cell in cells]
     types = [type(cell).__name__ for cell in cells]
     kinds = [

@@ -1,4 +1,4 @@
-"""Energy of a call by the board's counter, net of the idle board, and estimates made of it."""
+"""Energy of a call by the board's counter, net of the idle board, and estimates from it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from lra.report.words import figures as digits
 from lra.report.words import listing, machine_words, scale_of
 
 CALLS_OF_ESTIMATE = 1e6
-"""An estimate is of so many calls: one costs too little to read."""
+"""Number of calls in an estimate: one costs too little to read."""
 JOULES = 3.6e6
-"""Joules of a kWh."""
+"""Joules in a kWh."""
 NET = "net_energy"
 _BOARD = "By the GPU board's own counter: without processor, main memory, cooling and power supply."
 _TOO_LOW = (
@@ -31,8 +31,8 @@ _TOO_LOW = (
 def energy_tables(
     figures: pd.DataFrame, mode: str, number: int, assumed: Assumptions
 ) -> list[Table]:
-    """Return the energy of one mode and setting, with what of it is above the idle board, and the
-    estimate; nothing where none was measured."""
+    """Return tables of the energy of one mode and setting, with its part above the idle board, and
+    of the estimates; nothing where none was measured."""
     gross = _energy(figures)
     if gross.empty or gross["value"].isna().all():
         return []
@@ -43,7 +43,7 @@ def energy_tables(
 
 
 def _energy(figures: pd.DataFrame) -> pd.DataFrame:
-    """The energy of each call that was timed, or how it ended."""
+    """Energy of each timed call, or its ending."""
     names = ["origin", "record"]
     timed = figures[figures["metric"] == "latency"].set_index(names)
     energy = figures[figures["metric"] == "energy"].set_index(names)
@@ -55,7 +55,7 @@ def _energy(figures: pd.DataFrame) -> pd.DataFrame:
 
 
 def _net(gross: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
-    """The same less idle power times the call's time in the same pass."""
+    """Energy less idle power times the call's time in the same pass."""
     keys = pd.MultiIndex.from_frame(gross[["origin", "record"]])
 
     def beside(metric: str) -> np.ndarray:
@@ -77,7 +77,7 @@ def _net(gross: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(whole: Grid, above: Grid, number: int) -> Table:
-    """The energy of calls; the second line ends in what is above the idle board."""
+    """Table of the energy of calls; the second line ends with the part above the idle board."""
     table = cost_table(
         whole,
         id=f"energy-{whole.mode}-{number}",
@@ -110,7 +110,7 @@ def _table(whole: Grid, above: Grid, number: int) -> Table:
 
 
 def _no_net(whole: Grid, above: Grid) -> list[str]:
-    """Why energies that were measured have no net."""
+    """Notes on why measured energies have no net."""
     found = {
         reason
         for at, place in above.places.items()
@@ -127,7 +127,7 @@ def _stated(assumed: Assumptions) -> list[str]:
 
 
 def _estimate(measured: Table, mode: str, assumed: Assumptions) -> list[Table]:
-    """CO2e, then cost, of a million calls; nothing where nothing is assumed."""
+    """Estimates of CO2e, then cost, of a million calls; nothing without assumptions."""
     stated = _stated(assumed)
     if not stated:
         return []
@@ -163,8 +163,8 @@ def _estimated(row: Row, assumed: Assumptions) -> Row:
 
 
 def why_no_energy(figures: pd.DataFrame, setting: CostSetting) -> list[str]:
-    """Return a sentence that says why no energy was measured in the run's calls of a setting; none
-    where some was, or where records say nothing of energy."""
+    """Return a sentence on why no energy was measured in the run's calls of a setting; none where
+    some was, or where records say nothing of energy."""
     own = figures[(figures["origin"] == "run") & (figures["metric"] == "energy")]
     if own.empty or own["value"].notna().any():
         return []
@@ -173,7 +173,8 @@ def why_no_energy(figures: pd.DataFrame, setting: CostSetting) -> list[str]:
 
 
 def no_estimate(figures: pd.DataFrame, setting: CostSetting, assumed: Assumptions) -> list[str]:
-    """Return that the run's calls of a setting have no estimate, where their energy is unknown."""
+    """Return a sentence that the run's calls of a setting have no estimate, where their energy is
+    unknown."""
     own = figures[figures["origin"] == "run"]
     known = own[(own["metric"] == "energy") & own["value"].notna()]
     if not _stated(assumed) or own.empty or len(known):

@@ -15,7 +15,7 @@ from lra.report.rows import Key, missing, reference_notes
 from lra.report.words import NOT_RUN, TIMES, apart, count, figures, listing, percent, span
 
 _NAMED = 3
-"""So many mechanisms a sentence names, and so many settings have one."""
+"""Number of mechanisms that a sentence names, and of settings with a sentence."""
 
 
 def sections(analysis: Analysis) -> list[Section]:
@@ -25,7 +25,7 @@ def sections(analysis: Analysis) -> list[Section]:
 
 
 def titles(found: Sequence[Errors]) -> list[str]:
-    """Return the sizes of each setting, with the scale where nothing else tells two apart."""
+    """Return the sizes of each setting, with the scale where two are otherwise the same."""
     parts = [one.setting.parts for one in found]
     return [
         ", ".join((*own, f"scale {one.setting.scale}") if parts.count(own) > 1 else own)
@@ -34,7 +34,7 @@ def titles(found: Sequence[Errors]) -> list[str]:
 
 
 def present(one: Errors, title: str, analysis: Analysis) -> Section:
-    """Return the tables of a setting: one input scale whole, the others at the longest length."""
+    """Return the tables of a setting: one input scale at all lengths, the others at the longest."""
     return Section(
         topic="Error",
         setting=title,
@@ -68,7 +68,7 @@ def _table(one: Errors) -> Table:
 
 
 def _scales(one: Errors) -> Table | None:
-    """The output's error at the other input scales."""
+    """Table of the output's error at the other input scales."""
     scales, longest = [scale for scale in one.scales if scale != one.scale], one.lengths[-1]
     rows = []
     for key in one.keys:
@@ -98,8 +98,8 @@ def _value(found: Error | None, *, brief: bool = False) -> Value:
 
 
 def ratio_text(value: float, spread: float | None = None) -> str:
-    """Return a relative error with two figures, with three where its spread supports them, and
-    far from 1 as a power: `0.123`, `1.3e-07`."""
+    """Return a relative error with two digits, or three where its spread supports them; far from 1
+    as a power: `0.123`, `1.3e-07`."""
     if 0 < value < 1e-3 or value >= 1e4:
         return f"{value:.1e}"
     return figures(value, spread, most=2 if spread is None else 3)
@@ -128,7 +128,8 @@ def _own_keys(one: Errors) -> list[str]:
 
 
 def sentences(analysis: Analysis) -> list[str]:
-    """Return which mechanisms of the run come nearest to softmax attention, with which budget."""
+    """Return the run's mechanisms nearest to softmax attention, with their budgets, in
+    sentences."""
     found = errors(analysis.evidence)
     found = [one for one in found if (one.figures["origin"] == "run").any()]
     if len(found) > _NAMED:
@@ -155,8 +156,8 @@ def sentences(analysis: Analysis) -> list[str]:
 
 
 def _nearest(ranked: Sequence[tuple[float, Key]]) -> str:
-    """Approximations nearer than an output of zeros, whose error is 1: to be nearest beyond that is
-    no merit."""
+    """Words for approximations nearer than an output of zeros, whose error is 1: to be nearest
+    beyond that is no merit."""
     named = [f"{key.label} {ratio_text(error)}" for error, key in ranked]
     near = sum(error < 1.0 for error, _ in ranked)
     if near == len(ranked) <= _NAMED:

@@ -1,4 +1,4 @@
-"""What mechanisms attend to: a small picture of each, and how many pairs interact."""
+"""Attention patterns: a small picture for each mechanism, and the share of pairs that interact."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lra.report.words import ending
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return the section of pictures; none where there is no record of one."""
+    """Return the section of pictures; none without a record of one."""
     found = newest(analysis.evidence.shown)
     return [present(found, analysis)] if found else []
 
 
 def present(found: Sequence[Record], analysis: Analysis) -> Section:
-    """Return the pictures, and a table of those that could not be made."""
+    """Return the pictures, and a table of failed ones."""
     failed = [record for record in found if record.pattern is None]
     return Section(
         topic="Gallery",
@@ -36,7 +36,7 @@ def present(found: Sequence[Record], analysis: Analysis) -> Section:
 
 
 def pictures(found: Sequence[Record]) -> list[Picture]:
-    """Return what can be drawn of records of `lra show`."""
+    """Return the pictures that can be drawn from records of `lra show`."""
     labels = labelled([_cell(record).mechanism for record in found])
     return [
         Picture(label, _cell(record), record.pattern)

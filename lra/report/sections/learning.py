@@ -22,7 +22,8 @@ def sections(analysis: Analysis) -> list[Section]:
 
 
 def analyse(analysis: Analysis, scores: Accuracies) -> pd.DataFrame:
-    """Return a row a validation of the mechanisms shown: key, protocol, seed, step, accuracy."""
+    """Return one row for each validation of the shown mechanisms: key, protocol, seed, step,
+    accuracy."""
     evidence = analysis.evidence
     own = scored(evidence, scores)
     by_id = {(str(key.origin), key.variant): key for key in shown(own)}

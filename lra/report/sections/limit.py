@@ -1,8 +1,9 @@
-"""Share of the machine's limit: the time that operations or bytes would take, over that of a call.
+"""Share of the machine's limit: the time that a call's operations or bytes would take at best, over
+the call's time.
 
 Operations are those of matrix products, at the rate of a large product; bytes are inputs,
 parameters, outputs and gradients once each, at the rate of a large copy. It is an estimate: a call
-may do with less than is counted, or find in a cache what a large copy does not.
+may need less than is counted, or have in a cache the data that a large copy has not.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _Counts = dict[tuple[str, str, int], float]
 
 
 class Share(msgspec.Struct, frozen=True):
-    """One mechanism at the longest length at which it has a time and a count."""
+    """Share of one mechanism at the longest length with a time and a count."""
 
     length: int
     share: float
@@ -54,19 +55,19 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """One mode."""
+    """Shares of one mode."""
 
     times: Grid
     shares: dict[Key, Share]
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """One setting of the run."""
+    """Shares of one setting of the run."""
 
     number: int
     setting: CostSetting
     ceiling: Ceiling | None
-    """None where the machine's best is not known; then there are no shares."""
+    """Best rates of the machine; None where unknown, and then there are no shares."""
     modes: tuple[Limit, ...]
     bytes_known: bool
     """Whether the bytes of any call are known."""
@@ -74,12 +75,12 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def longest(self) -> int:
-        """The longest length of any share."""
+        """Longest length of any share."""
         return max(share.length for mode in self.modes for share in mode.shares.values())
 
 
 def analyse(costs: Costs, known: Mapping[Place, Ceiling]) -> list[Limits]:
-    """Return the shares, and what is declared of operations, of each setting of the run."""
+    """Return the shares and the declared operations of each setting of the run."""
     found = []
     for number, setting in enumerate(costs.settings, start=1):
         if setting.id not in costs.own:
@@ -103,7 +104,7 @@ def _shares(times: Grid, work: _Counts, size: _Counts, ceiling: Ceiling) -> dict
     shares: dict[Key, Share] = {}
     for (key, n), place in sorted(times.places.items(), key=lambda item: item[0][1]):
         row = (key.origin, key.variant, n)
-        # Of a library's own recurrent kernel torch sees no product.
+        # torch sees no product in a library's own recurrent kernel.
         if place.known and work.get(row):
             seconds = work[row] / ceiling.operations
             by_bytes = size.get(row, 0.0) / ceiling.bytes
@@ -123,7 +124,7 @@ def _values(grid: Grid | None) -> _Counts:
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each setting of the run that has shares, or declared operations."""
+    """Return a section for each setting of the run with shares or declared operations."""
     costs = analysis.costs
     found = analyse(costs, ceilings(analysis.evidence.ceilings))
     shown = [one for one in found if one.modes or not one.declared.empty]
@@ -134,7 +135,7 @@ def sections(analysis: Analysis) -> list[Section]:
 
 
 def present(one: Limits, looks: Looks, title: str, *, first: bool) -> Section:
-    """Return the section of a setting; how figures were taken stands in the first, and a picture:
+    """Return the section of a setting. The method is only in the first, and so is a picture, since
     a table has the same figures."""
     text, figures = [], []
     if one.modes and one.ceiling:

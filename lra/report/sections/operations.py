@@ -1,4 +1,4 @@
-"""Operations that mechanisms declare by formula, beside those counted while they ran."""
+"""Operations that mechanisms declare by formula, and those counted while they ran."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from lra.report.rows import shown
 from lra.report.words import NO_VALUE, TIMES, count, figures, listing
 
 ALIKE = 1e-3
-"""A formula within this share of what is counted agrees with it."""
+"""Share of the count within which a formula agrees with it."""
 
 
 def declared_operations(costs: Costs, setting: str) -> pd.DataFrame:
-    """Return a row for each forward pass of a setting whose record says what is declared: origin,
+    """Return a row for each forward pass of a setting whose record has declared operations: origin,
     variant, label, length, `declared`, `counted` and `ratio`; empty where none was compared."""
     own = costs.figures[
         (costs.figures["setting"] == setting) & (costs.figures["mode"] == "forward")
@@ -26,7 +26,7 @@ def declared_operations(costs: Costs, setting: str) -> pd.DataFrame:
     found = declared.assign(declared=declared["value"])
     keys = pd.MultiIndex.from_frame(found[names])
     found["counted"] = counted.reindex(keys).to_numpy() if len(found) else np.nan
-    # Of a library's kernel nothing is counted: there is nothing to compare with.
+    # A library's kernel is not counted: there is nothing to compare with.
     found["ratio"] = found["declared"] / found["counted"].where(found["counted"] > 0)
     found["ratio"] = found["ratio"].where(found["declared"] > 0)
     return found if found["ratio"].notna().any() else found.iloc[:0]
@@ -38,7 +38,8 @@ def _differing(declared: pd.DataFrame) -> set[str]:
 
 
 def declared_table(declared: pd.DataFrame, number: int) -> Table | None:
-    """Return the multiples of mechanisms whose formulas differ from the counts; None without."""
+    """Return a table of the ratios of mechanisms whose formulas differ from the counts; None
+    without any."""
     off = declared[declared["variant"].isin(_differing(declared))]
     if off.empty:
         return None
@@ -47,7 +48,7 @@ def declared_table(declared: pd.DataFrame, number: int) -> Table | None:
 
     def value(*place: object) -> Value:
         ratio = ratios.get(place, np.nan)
-        # Three figures would hide a difference of a thousandth.
+        # Three digits would hide a difference of a thousandth.
         known = ratio == ratio
         return Value(f"{figures(ratio, most=4)}{TIMES}", number=ratio) if known else Value(NO_VALUE)
 
@@ -64,7 +65,8 @@ def declared_table(declared: pd.DataFrame, number: int) -> Table | None:
 
 
 def agreement(declared: pd.DataFrame) -> list[str]:
-    """Return how many mechanisms do what they declare, and which cannot be compared and why."""
+    """Return how many mechanisms agree with their formulas, and which cannot be compared and
+    why."""
     off = _differing(declared)
     compared = declared[declared["ratio"].notna()]
     every = set(compared["variant"])

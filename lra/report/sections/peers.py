@@ -1,4 +1,4 @@
-"""Public implementations beside ours, measured in the same rounds and held against the goal."""
+"""Public implementations and ours, measured in the same rounds, with the goal for ours."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from lra.verdict.ratio import Ratio, ratio
 
 TOPIC = "Public implementations"
 _OTHERS = {"misses": "missed by", "undecided": "undecided for", "not judged": "not judged for"}
-"""Words of places that do not meet the goal, as the summary has them."""
+"""Words for places that do not meet the goal, as in the summary."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -40,17 +40,17 @@ class Place(msgspec.Struct, frozen=True):
 
     whole: Ratio | None
     above: RatioAboveFloor | None
-    """Both less the floor."""
+    """Ratio with the floor taken off both."""
     verdict: Verdict | None
     against: tuple[str, ...]
     """Reasons why it is not judged."""
     left_out: int
-    """Rounds that were disturbed or ran apart."""
+    """Number of rounds that were disturbed or ran apart."""
     endings: tuple[tuple[str, str, str], ...]
 
     @property
     def word(self) -> str:
-        """How it does against the goal; empty without a figure."""
+        """Outcome by the goal; empty without a figure."""
         if self.verdict is None:
             return ""
         return "not judged" if self.against else self.verdict.word
@@ -63,12 +63,12 @@ class Beside(msgspec.Struct, frozen=True):
     mode: str
     pairs: tuple[Pair, ...]
     times: dict[tuple[int, int], Place]
-    """By number of the pair and length."""
+    """Places by number of the pair and length."""
     sizes: dict[tuple[int, int], Place]
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each setting in which a peer was measured beside its counterpart."""
+    """Return a section for each setting with a peer and its counterpart."""
     found: dict[CostSetting, list[Beside]] = {}
     for one in analyse(analysis):
         found.setdefault(one.setting, []).append(one)
@@ -127,7 +127,8 @@ def _place(pair: Pair, length: int, figures: Sequence[Process], metric: str) -> 
 
 
 def _unfair(found: Verdict | None, peer: Peer) -> tuple[str, ...]:
-    """The work of theirs, more or less whatever is set, that the verdict may come from."""
+    """Words for the work of theirs, more or less whatever the settings, that the verdict may come
+    from."""
     if found is not None and found.word == "meets" and peer.more:
         return (f"theirs {peer.more}",)
     if found is not None and found.word == "misses" and peer.less:
@@ -155,7 +156,8 @@ def present(own: Sequence[Beside], name: str) -> Section:
 
 
 def summary(places: Sequence[Place], kind: str) -> str:
-    """Return how many meet the goal: `Goal for time: met by 3 of 6, missed by 1.`"""
+    """Return a sentence on how many places meet the goal: `Goal for time: met by 3 of 6, missed by
+    1.`"""
     words = Counter(place.word for place in places if place.word)
     if not words:
         return ""
@@ -215,7 +217,7 @@ def _above(found: RatioAboveFloor | None) -> str:
 
 
 def _ratio(found: Ratio) -> str:
-    """The ratio with as many digits as its interval supports."""
+    """Ratio with as many digits as its interval supports."""
     if found.low is None or found.high is None:
         return f"{figures(found.value, most=2)} {TIMES}"
     return f"{figures(found.value, found.high - found.low)} {TIMES}"
@@ -231,7 +233,7 @@ def _goal() -> str:
 
 
 def _notes(peers: dict[str, Peer]) -> list[Table]:
-    """How each public implementation differs, where it does."""
+    """Notes on how each public implementation differs, where it does."""
     rows = [Row(name, (Value(peer.note),)) for name, peer in sorted(peers.items()) if peer.note]
     if not rows:
         return []

@@ -43,7 +43,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "update": ("update",),
     "other": ("prepare", "after"),
 }
-"""Parts of a step as a table has them."""
+"""Columns of a table for the parts of a step."""
 _HOW = (
     "Parts, padding among positions and limit are in percent. Batch: rows made a batch on the "
     "device; forward: with the loss; other: the learning rate, clearing gradients, and what "
@@ -54,21 +54,21 @@ _HOW = (
 )
 _GPU = "On a GPU each part was waited for; in a whole step they overlap."
 _LETTERS = 16
-"""Letters of an operator's name that a table has room for."""
+"""Letters that a table has room for in an operator's name."""
 _MUCH_LONGER = 2.0
-"""How many times as long a step at a new length takes before that is told."""
+"""Factor between a step at a new length and a usual one from which on a note says so."""
 
 
 class Profile(msgspec.Struct, frozen=True):
     """A profile that ended well."""
 
     label: str
-    """Mechanism, with whatever tells it from others of the table."""
+    """Mechanism, with the settings that set it apart from others of the table."""
     cell: ProfileCell
     record: Record
 
     def value(self, metric: str) -> float | None:
-        """Return a figure; None where there is none."""
+        """Return a metric's value; None where there is none."""
         found = self.record.metrics.get(metric)
         return None if found is None else found.value
 
@@ -83,7 +83,7 @@ class Profile(msgspec.Struct, frozen=True):
 
     @property
     def shares(self) -> dict[str, float]:
-        """Share of each part of a step in the sum of them; empty where nothing was timed."""
+        """Share of each part of a step in their sum; empty where nothing was timed."""
         seconds = {
             shown: sum(self.value(part_metric(part)) or 0.0 for part in parts)
             for shown, parts in PARTS.items()
@@ -93,7 +93,7 @@ class Profile(msgspec.Struct, frozen=True):
 
     @property
     def operators(self) -> list[tuple[str, float]]:
-        """Operators with their shares of all self time, the one with the most first."""
+        """Operators with their shares of all self time, largest first."""
         whole = self.value("operators_seconds") or 0.0
         seconds = {
             name.removeprefix(OPERATOR): metric.value
@@ -105,8 +105,8 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 def analyse(records: Sequence[Record]) -> list[list[Profile]]:
-    """Return the profiles that ended well, those of one task, type, execution and machine
-    together; the most first."""
+    """Return the profiles that ended well, by task, type, execution and machine; the largest group
+    first."""
     found: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         if isinstance(record.cell, ProfileCell) and record.status == "ok":
@@ -119,7 +119,7 @@ def analyse(records: Sequence[Record]) -> list[list[Profile]]:
 
 
 def _setting(cell: ProfileCell) -> str:
-    """Hash of what profiles of one table share."""
+    """Hash of the conditions that profiles of one table share."""
     training = cell.training
     how = (training.batch, training.precision, training.execution, training.steps)
     where = (cell.machine, cell.threads, cell.torch, cell.device)
@@ -127,7 +127,7 @@ def _setting(cell: ProfileCell) -> str:
 
 
 def words(cell: ProfileCell) -> tuple[str, ...]:
-    """Return the same for people."""
+    """Return the conditions that profiles of one table share, in words."""
     training = cell.training
     return (
         cell.data.task,
@@ -144,7 +144,8 @@ def words(cell: ProfileCell) -> tuple[str, ...]:
 
 
 def _labelled(records: Sequence[Record]) -> list[Profile]:
-    """Profiles of one setting, those of one mechanism told apart by model and training."""
+    """Profiles of one setting, with labels that set those of one mechanism apart by model and
+    training."""
     records = sorted(records, key=lambda record: record.id)
     cells = [record.cell for record in records if isinstance(record.cell, ProfileCell)]
     labels = labelled([cell.mechanism for cell in cells])
@@ -174,7 +175,7 @@ def sections(analysis: Analysis) -> list[Section]:
 def present(
     number: int, title: str, found: Sequence[Profile], known: Mapping[Place, Ceiling]
 ) -> Section:
-    """Return the section of a setting; how figures were taken stands in the first, and a picture:
+    """Return the section of a setting. The method is only in the first, and so is a picture, since
     a table has the same figures."""
     on_gpu = found[0].cell.device == "cuda"
     how = [" ".join([_HOW, *([_GPU] if on_gpu else [])])] if number == 1 else []
@@ -189,8 +190,8 @@ def present(
 
 
 def spoken(evidence: Evidence) -> tuple[tuple[str, ...], Table | None] | None:
-    """Return what to print of a run of profiles, with the table of its first setting; None where
-    it has none, not even one that failed."""
+    """Return sentences on a run of profiles, and the table of its first setting; None without any
+    profile, even a failed one."""
     if not any(isinstance(record.cell, ProfileCell) for record in evidence.others):
         return None
     found = analyse(evidence.others)
@@ -208,7 +209,7 @@ def spoken(evidence: Evidence) -> tuple[tuple[str, ...], Table | None] | None:
 
 
 def _whole(found: Sequence[Profile], where: str) -> list[str]:
-    """How long one seed of each takes in all."""
+    """Sentence on the time of one seed of all trainings."""
     known = [one.training for one in found if one.training is not None]
     if not known:
         return []
@@ -227,7 +228,7 @@ def _operators(one: Profile) -> str:
 
 
 def table(number: int, found: Sequence[Profile], known: Mapping[Place, Ceiling]) -> Table:
-    """Return how long a step takes, the shares of its parts, and its operators."""
+    """Return a table of the time of a step, the shares of its parts, and its operators."""
     cell, training = found[0].cell, found[0].cell.training
     place = Place(cell.machine, cell.threads, cell.torch, training.precision, cell.device)
     return Table(
@@ -257,7 +258,7 @@ def table(number: int, found: Sequence[Profile], known: Mapping[Place, Ceiling])
 
 
 def _new_lengths(found: Sequence[Profile]) -> list[str]:
-    """Which steps take much longer at a length that the training has not met yet."""
+    """Note on steps that take much longer at a length that the training has not met yet."""
     slow = []
     for one in found:
         first, step = one.value("first_step_seconds"), one.value("step_seconds")
@@ -271,7 +272,7 @@ def _rate(one: Profile) -> Value:
     if rate is None or rate.value is None or not step:
         return Value(NO_VALUE)
     spread = (rate.q3 or rate.value) - (rate.q1 or rate.value)
-    # Of an even number of stretches the median of the rates is not one over that of the times.
+    # For an even number of stretches the median of the rates is not one over that of the times.
     return Value(figures(1 / step, spread), quantity(step, "s"), 1 / step)
 
 
@@ -289,7 +290,7 @@ def _limit(one: Profile, ceiling: Ceiling | None) -> Value:
 
 
 def _operator(one: Profile) -> Value:
-    """The operator with most self time, below its share."""
+    """Operator with the most self time, below its share."""
     if not one.operators:
         return Value(NO_VALUE)
     (name, share), *_ = one.operators

@@ -19,14 +19,14 @@ from lra.report.words import NO_VALUE, flat, plain
 UNEQUAL = 0.1
 """Parameter counts further than this share from exact attention's are marked."""
 _HASH = 12
-"""Letters of a hash in the table; the CSV has all."""
+"""Letters of a hash in the table; the CSV has it whole."""
 _RATE = "training.learning_rate"
 _GROUPS = {"Model": "model.", "Training": "training."}
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each table of accuracies and of bits per byte; the first has its model
-    and training whole, others where they differ from it."""
+    """Return a section for each table of accuracies and of bits per byte; the first gives model and
+    training in full, the others their differences from it."""
     found: list[Section] = []
     first: dict[str, str] = {}
     for scores in analysis.accuracies:
@@ -44,7 +44,8 @@ def present(
     first: Mapping[str, str],
     evidence: Evidence,
 ) -> Section:
-    """Return what was fixed for each task; what all of them share stands in the text."""
+    """Return the protocol of each task in tables; the settings that all tasks share are in the
+    text."""
     keys = dict.fromkeys(key for one in settings for key in one)
     varying = [key for key in keys if key not in shared]
     bits = ("bits per byte",) if scores.lower else ()
@@ -119,11 +120,11 @@ def _tasks(
 
 
 def _parameters(scores: Accuracies, evidence: Evidence) -> Table | None:
-    """Sizes over the tasks, of those that are not just as large as exact attention's; None where
-    all are."""
+    """Table of numbers of parameters over the tasks, where they differ from exact attention's; None
+    where none does."""
     pooled = scores.pooled
     exact = pooled[(pooled["mechanism"] == EXACT) & pooled["parameters"].notna()]
-    # The run's come last, so that they stand.
+    # The run's come last and override others.
     exact = exact.sort_values("origin")
     sizes_of = dict(zip(exact["protocol"], exact["parameters"], strict=True))
     rows = []

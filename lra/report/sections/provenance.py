@@ -1,4 +1,4 @@
-"""Which machines, versions and commits the records come from, and how they were measured."""
+"""Provenance of the records: machines, versions and commits, and methods of measurement."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _METHODS = {
     "device": "Device",
     "threads": "Threads",
 }
-"""Methods in records that a reader can use, and the words for them."""
+"""Methods in records that are of use to a reader, and their words."""
 _KINDS: dict[type[MeasuredCell], str] = {
     EfficiencyCell: "Timings",
     ErrorCell: "Errors",
@@ -41,7 +41,7 @@ _KINDS: dict[type[MeasuredCell], str] = {
 
 
 class Source(msgspec.Struct, frozen=True, order=True):
-    """One machine class, build and commit that records come from."""
+    """One machine class, build and commit of records."""
 
     is_reference: bool
     machine: str
@@ -58,13 +58,13 @@ def analyse(kept: Iterable[Kept]) -> list[tuple[Source, list[Kept]]]:
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return the section on where the records come from."""
+    """Return the section on the provenance of the records."""
     evidence = analysis.evidence
     return [present(analyse(evidence.kept), evidence)] if evidence.kept else []
 
 
 def present(sources: Sequence[tuple[Source, Sequence[Kept]]], evidence: Evidence) -> Section:
-    """Return the sources as a table, with how the run's cells were measured."""
+    """Return the sources as a table, with the methods of the run's cells."""
     columns = ["machine class", "torch", "threads", "versions", "commit", "cells", "measured"]
     same = len({source.versions for source, _ in sources}) == 1 and len(sources) > 1
     notes = [f"Versions, the same everywhere: {sources[0][0].versions}."] if same else []
@@ -73,7 +73,7 @@ def present(sources: Sequence[tuple[Source, Sequence[Kept]]], evidence: Evidence
         texts = [source.machine, source.torch, str(source.threads), source.versions, source.commit]
         texts += [str(len(own)), dates(own)]
         if same:
-            # A list of ten libraries in each row hides what differs.
+            # A list of ten libraries in each row would hide the differences.
             del texts[3]
         origin: Origin = "reference" if source.is_reference else "run"
         label = "reference" if source.is_reference else "this run"
@@ -104,7 +104,7 @@ def present(sources: Sequence[tuple[Source, Sequence[Kept]]], evidence: Evidence
 
 
 def methods(own: Iterable[Kept]) -> tuple[str, ...]:
-    """Return how cells were measured, a paragraph for each kind of them."""
+    """Return the methods of cells, one paragraph for each kind."""
     found: dict[str, list[dict[str, str]]] = {}
     for kept in own:
         kind = _KINDS.get(type(kept.cell), "Trainings")

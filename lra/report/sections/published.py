@@ -1,4 +1,4 @@
-"""Published accuracies beside those measured here, and how far apart the protocols are."""
+"""Published accuracies and those measured here, with the distance between the protocols."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _TRAINING = (
     "steps", "batch", "learning_rate", "schedule", "warmup", "weight_decay", "clip", "precision",
 )  # fmt: skip
 _TESTED = {"best": "best validation", "last": "last step"}
-"""Which checkpoint is tested, in the words of publications."""
+"""Tested checkpoint, in the words of publications."""
 
 _ALIKE = 2.0
-"""Inputs within this factor of a publication's are about as long."""
+"""Factor within which the lengths of inputs count as about the same as a publication's."""
 _TEXT = "The protocols are others: the figures are not to be compared as numbers."
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One published row beside a mechanism of ours."""
+    """One published row, with a mechanism of ours."""
 
     mechanism: str
     paper: Quality
@@ -46,14 +46,13 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The publication and its own name of the model."""
+        """Publication and its own name of the model."""
         return f"{self.paper.name}: {self.row.model}"
 
 
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each table of accuracies that shares a task and a mechanism with a
-    publication: of tables with inputs about as long as there, or where none has any of the first.
-    """
+    publication: tables with inputs of about the same length or, where there are none, the first."""
     papers = published.qualities()
     found = [
         (one, lines)
@@ -78,7 +77,7 @@ def _is_as_long(scores: Accuracies, lines: Sequence[Line]) -> bool:
 
 
 def analyse(scores: Accuracies, papers: Sequence[Quality]) -> list[Line]:
-    """Return the published rows of mechanisms and tasks that a table has."""
+    """Return the published rows for mechanisms and tasks of a table."""
     tasks = {column.task for column in scores.columns}
     known = sorted(set(scores.pooled["mechanism"]) - {NO_MIXING})
     return [
@@ -93,11 +92,12 @@ def analyse(scores: Accuracies, papers: Sequence[Quality]) -> list[Line]:
 def present(
     scores: Accuracies, lines: Sequence[Line], analysis: Analysis, *, is_first: bool
 ) -> Section:
-    """Return the accuracies, and in how many settings each publication differs from those here."""
+    """Return the accuracies, and the number of settings in which each publication differs from
+    ours."""
     papers = list({line.paper.name: line.paper for line in lines}.values())
     table = _accuracies(scores, lines, analysis)
     if not is_first:
-        # Sources, variants and notes are said once.
+        # Sources, variants and notes are given once.
         table = msgspec.structs.replace(table, notes=())
     distances = _distances(scores, papers)
     notes = tuple(f"{paper.name}: {paper.note}" for paper in papers if paper.note and is_first)
@@ -177,7 +177,7 @@ def _theirs(line: Line, scores: Accuracies) -> list[Value]:
 
 
 def _mean(accuracy: Mapping[str, Decimal], tasks: Sequence[str]) -> Value:
-    """With as many digits as the finest of its figures."""
+    """Mean with as many digits as the finest of its figures."""
     known = [accuracy[task] for task in tasks if task in accuracy]
     if len(known) < len(tasks):
         return Value(NO_VALUE, f"{len(known)} of {len(tasks)}")
@@ -187,7 +187,7 @@ def _mean(accuracy: Mapping[str, Decimal], tasks: Sequence[str]) -> Value:
 
 
 def _distances(scores: Accuracies, papers: Sequence[Quality]) -> Table:
-    """A row a publication: how many of the settings that it states are others here."""
+    """Table of how many of each publication's stated settings differ from ours."""
     heres = [_here(column, scores) for column in scores.columns]
     rows = [
         Row(
@@ -218,7 +218,7 @@ def _distance(here: Mapping[str, Any], stated: Mapping[str, Any]) -> Value:
 
 
 def _here(column: Column, scores: Accuracies) -> dict[str, Any]:
-    """The settings of a column's trainings, by name; of seeds how many a mechanism has."""
+    """Settings of a column's trainings, by name; for seeds the number that a mechanism has."""
     cell, source = column.cell, column.cell.data.source
     seeds = scores.pooled[scores.pooled["protocol"] == column.protocol]["n"]
     numbers = [int(n) for n in seeds if n]
@@ -234,12 +234,12 @@ def _here(column: Column, scores: Accuracies) -> dict[str, Any]:
 
 
 def _stated(paper: Quality, column: Column) -> dict[str, Any]:
-    """The settings that a paper states of a task, by name; none where it lacks the task."""
+    """Settings that a paper states for a task, by name; none where it lacks the task."""
     if column.task not in paper.tasks:
         return {}
     found = paper.settings(column.task)
     stated = {
-        # Files may be that release's or not.
+        # Files may be those of its release or not.
         "data": found.data if column.cell.data.source == "generated" and found.data else None,
         "length": found.length,
         **{name: found.model.get(name) for name in _MODEL},

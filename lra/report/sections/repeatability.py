@@ -1,4 +1,5 @@
-"""Repeatability of times: their ratio to the control over processes, the figure that travels."""
+"""Repeatability of times: their ratio to the control over processes, the figure that is comparable
+between machines."""
 
 from __future__ import annotations
 
@@ -24,32 +25,32 @@ _TIMES = ("latency", "control_before", "control_after")
 
 
 class Repeated(msgspec.Struct, frozen=True):
-    """One mechanism at one length."""
+    """Repeated timings of one mechanism at one length."""
 
     processes: dict[int, ControlledCost] = {}
     endings: tuple[tuple[str, str, str], ...] = ()
     disturbed: int = 0
-    """Processes during which the machine was busy."""
+    """Number of processes during which the machine was busy."""
 
     @property
     def ratio(self) -> Ratio | None:
-        """The ratio to the control, with an interval of several processes."""
+        """Ratio to the control, with an interval where there are several processes."""
         return control_ratio(self.processes)
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """One mode of one setting."""
+    """Repeated timings of one mode of one setting."""
 
     mode: str
     keys: tuple[Key, ...]
     places: dict[tuple[Key, int], Repeated]
     several: tuple[tuple[Key, int], ...]
-    """Places of which the ratio has an interval."""
+    """Places whose ratio has an interval."""
     figures: pd.DataFrame
 
 
 class Repeatability(msgspec.Struct, frozen=True):
-    """One setting."""
+    """Repeated timings of one setting."""
 
     number: int
     setting: CostSetting
@@ -57,7 +58,7 @@ class Repeatability(msgspec.Struct, frozen=True):
 
 
 def analyse(costs: Costs) -> list[Repeatability]:
-    """Return of each setting of the run the modes in which some cell has several processes."""
+    """Return for each setting of the run the modes in which some cell has several processes."""
     found = []
     for number, setting in enumerate(costs.settings, start=1):
         own = costs.figures[costs.figures["setting"] == setting.id]
@@ -121,7 +122,7 @@ def present(one: Repeatability, title: str) -> Section:
 
 def _table(one: Mode, number: int) -> Table:
     every = sorted({n for _, n in one.places})
-    # From there on the width of intervals is stated.
+    # Intervals are summarised from this length on.
     lengths = [n for n in every if n >= LONG] or every
     return Table(
         id=f"repeatability-{one.mode}-{number}",
@@ -138,7 +139,8 @@ def _table(one: Mode, number: int) -> Table:
 
 
 def _value(place: Repeated | None) -> Value:
-    """Return a place as it is printed: `12.3`, below it `±2.5%`; nothing where none was asked."""
+    """Return the printed form of a place: `12.3`, below it `±2.5%`; empty where it was not asked
+    for."""
     if place is None:
         return Value("")
     ratio, disturbed = place.ratio, place.disturbed > 0
@@ -153,7 +155,7 @@ def _value(place: Repeated | None) -> Value:
 
 
 def sentence(one: Mode) -> str:
-    """Return how wide the run's intervals are; empty where it has none."""
+    """Return a sentence on the width of the run's intervals; empty where it has none."""
     own = [(n, one.places[key, n]) for key, n in one.several if key.origin == "run"]
     if not own:
         return ""

@@ -1,4 +1,4 @@
-"""Time, memory and energy by length: how fast they grow, and from where a mechanism pays."""
+"""Time, memory and energy by length, with their growth and the crossover with exact attention."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ _PEAK = {
     "cuda": "Peak memory in live tensors above its level before the call",
 }
 _HOW = (
-    f"Second lines: the multiple of {EXACT} on the same machine. Bold: the fastest but for "
-    f"{NO_MIXING}, where processes tell it apart. Growth: the exponent of length in a straight "
-    "line through the logarithms of all figures; below, over the last two doublings. Declared: by "
-    "the mechanism's card, and whether the cost surely grows faster. Pays from: the shortest "
-    f"length after which it stays below {EXACT}, process by process; below, the earliest and the "
-    "latest of them, or of the quartiles of one."
+    f"Small figures: the multiple of {EXACT} on the same machine. Bold: the fastest but for "
+    f"{NO_MIXING}, where processes tell it apart. Growth: the exponent of length fitted to all "
+    "figures; below, to the last two doublings. Declared: the exponent on the mechanism's card, "
+    "and whether the cost surely grows faster. Pays from: the length from which it stays below "
+    f"{EXACT}; below, the range over processes, or over the quartiles of one process."
 )
 
 
@@ -47,7 +46,7 @@ class Scaling(msgspec.Struct, frozen=True):
     """Costs of one mode and setting."""
 
     number: int
-    """Place of the setting among those of the report."""
+    """Number of the setting among those of the report."""
     setting: CostSetting
     mode: str
     time: Grid
@@ -55,7 +54,7 @@ class Scaling(msgspec.Struct, frozen=True):
     growth: pd.DataFrame
     crossing: pd.DataFrame
     figures: pd.DataFrame
-    """Figures of the mode, a row a process."""
+    """Figures of the mode, one row for each process."""
     own: bool
     """Whether the run has figures here."""
 
@@ -80,8 +79,8 @@ def analyse(costs: Costs) -> list[Scaling]:
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each setting and mode, followed by one of what was tried at few
-    lengths."""
+    """Return a section for each setting and mode, followed by one of rows and lengths that were
+    tried seldom."""
     named = titles(analysis.costs.settings)
     found: list[Section] = []
     told: set[str] = set()
@@ -138,7 +137,7 @@ def _table(one: Scaling, grid: Grid, *, few: bool = False) -> Table:
 
 
 def _text(one: Scaling) -> list[str]:
-    """How figures were taken, how still the machine held, and what the marks mean."""
+    """Text on the method, the steadiness of the machine, and the marks."""
     if not one.own:
         return ["Reference rows of another machine or build: compare multiples, never times."]
     places = [place for place in one.time.places.values() if place.known]
@@ -162,7 +161,7 @@ def _text(one: Scaling) -> list[str]:
 
 
 def _control(figures: pd.DataFrame) -> list[str]:
-    """How long the control took, and how far it drifted in one cell."""
+    """Sentence on the time of the control, and its drift within one cell."""
     names = ["control_before", "control_after"]
     own = figures[figures["metric"].isin(names) & (figures["value"] > 0)]
     pairs = own.pivot_table("value", ["origin", "record"], "metric", aggfunc="first")

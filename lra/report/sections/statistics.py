@@ -18,7 +18,7 @@ from lra.verdict.accuracy import Difference, above_chance, mean_interval
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each table of scores with a row of several seeds."""
+    """Return a section for each table of scores that has a row of several seeds."""
     found = []
     for scores in analysis.accuracies:
         intervals = _intervals(scores, analysis)
@@ -49,7 +49,7 @@ def present(
 
 
 def _intervals(scores: Accuracies, analysis: Analysis) -> Table | None:
-    """The 95 % interval of each mean over seeds; None where nothing has two seeds."""
+    """Table of the 95 % interval of each mean over seeds; None where nothing has two seeds."""
     rows = []
     for key in shown(scored(analysis.evidence, scores)):
         places = {place.protocol: place for _, place in of(scores.pooled, key).iterrows()}
@@ -143,7 +143,7 @@ def _difference(found: tuple[Difference, float] | None) -> Value:
 
 
 def _beyond_luck(scores: Accuracies, key: Key, analysis: Analysis) -> Value:
-    """How many of a row's trainings did better than guessing does by luck."""
+    """Number of a row's trainings that did better than guessing does by luck."""
     better, judged = 0, 0
     own = of(scores.pooled, key)
     for column in scores.averaged or scores.columns:
@@ -175,8 +175,8 @@ def _notes(found: Statistics) -> list[str]:
 
 
 def leading(found: Statistics) -> str:
-    """Return which row is above most others, and what it is not told apart from; empty without a
-    test."""
+    """Return a sentence on the row that is above most others, and on those that it is not told
+    apart from; empty without a test."""
     if not found.pairs:
         return ""
     above, below = found.above, found.below

@@ -1,4 +1,4 @@
-"""LRA's Table 2 beside own figures: speed and memory of a training step of its text model."""
+"""LRA's Table 2 and own figures: speed and memory of a training step of its text model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def sections(analysis: Analysis) -> list[Section]:
 
 
 def analyse(costs: Costs, paper: Efficiency) -> list[Own]:
-    """Return our figures by setting, those in which the run has some."""
+    """Return our figures by setting, for those in which the run has some."""
     found = []
     for setting in costs.settings:
         asked = (setting.scale, setting.level, setting.task, setting.direction)
@@ -63,7 +63,7 @@ def analyse(costs: Costs, paper: Efficiency) -> list[Own]:
 
 
 def present(one: Own, name: str, paper: Efficiency) -> Section:
-    """Return the speeds and the memory of a setting beside LRA's."""
+    """Return the tables of a setting's speeds and memory, with LRA's."""
     dropout = one.setting.model is not None and one.setting.model.attention_dropout > 0
     unfused = one.setting.device == "cpu" and dropout
     fused = "also unfused, on a CPU with dropout on its weights" if unfused else "fused"
@@ -159,7 +159,8 @@ def _word(place: pd.Series | None) -> str:
 
 
 def _published(paper: Efficiency, mechanism: str, length: int, figure: Figure) -> str:
-    """`LRA 1.7 x`, `LRA 0.42 GB, 0.49 x`; a figure that may be a slip is marked."""
+    """Published figure: `LRA 1.7 x`, `LRA 0.42 GB, 0.49 x`; one that may be a misprint is
+    marked."""
     if mechanism not in paper.rows:
         return ""
     own, base, place = paper.rows[mechanism], paper.rows[paper.exact], paper.lengths.index(length)
@@ -185,7 +186,7 @@ def _suspects(paper: Efficiency, one: Own, figure: Figure) -> list[str]:
 
 
 def _unknown(paper: Efficiency, one: Own) -> list[str]:
-    """Which of LRA's rows were not measured."""
+    """Sentence on LRA's rows that were not measured."""
     lacking: Sequence[str] = [n for n in paper.rows if n not in {key.mechanism for key in one.keys}]
     return [f"Of LRA's not run here: {listing(lacking)}."] if lacking else []
 

@@ -15,7 +15,7 @@ from lra.report.words import NO_VALUE, TIMES, figures
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each table of accuracies that places two mechanisms or more."""
+    """Return a section for each table of accuracies with two mechanisms or more in its figure."""
     found = []
     for scores in analysis.accuracies:
         if scores.metric == ACCURACY and not scores.setting.by_token:
@@ -26,8 +26,8 @@ def sections(analysis: Analysis) -> list[Section]:
 
 
 def analyse(analysis: Analysis, scores: Accuracies) -> list[Leaderboard]:
-    """Return who stands where at each timed length; left out is one at which fewer than half as
-    many can be placed as at another, for who is missing may be on its front."""
+    """Return the leaderboard at each timed length. A length at which fewer than half as many
+    mechanisms can be placed as at another is left out, since missing ones may be on its front."""
     setting, _ = main_setting(analysis, "train")
     if setting is None:
         return []
@@ -62,7 +62,7 @@ def present(scores: Accuracies, boards: list[Leaderboard], analysis: Analysis) -
         topic="Trade-off",
         setting=", ".join(scores.setting.parts),
         tables=(table,),
-        # The first is the headline's.
+        # The figure of the first table is the headline's.
         figures=drawn([None if is_first else drawing]),
     )
 

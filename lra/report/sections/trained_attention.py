@@ -1,4 +1,5 @@
-"""Attention of trained models: how far heads look, and which pixels an answer came from."""
+"""Attention of trained models: the distances that heads look over, and the pixels that an answer
+came from."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from lra.report.load.settings import QualitySetting
 from lra.report.model import Figure, Row, Section, Table, Value
 from lra.report.plots.rollout import rollout_figure
 from lra.report.rows import reference_notes
-from lra.report.trainings import Trainings, trainings, whole
+from lra.report.training_findings import Trainings, trainings, whole
 from lra.report.words import NO_VALUE, figures, span
 
 _MOST = 6
-"""Models whose pictures are drawn."""
+"""Number of models whose pictures are drawn."""
 _ALIKE = 2.0
-"""A published distance stands below lengths that are within this factor of its own."""
+"""Factor between lengths within which a published distance is shown."""
 _FAILED = "failed"
 _CAPTION = (
     "From a query to the keys it reads, by how much it reads of them, over layers and heads; "
@@ -31,7 +32,7 @@ _CAPTION = (
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each setting in which trained models were looked at."""
+    """Return a section for each setting with trained attention."""
     seen = {
         id: record.attended
         for id, record in analysis.evidence.records.items()
@@ -72,7 +73,7 @@ def present(
     *,
     is_first: bool,
 ) -> Section:
-    """Return the distances of a setting beside published ones, and pictures."""
+    """Return the distances of a setting with published ones, and pictures."""
     rows = [
         key.row([_value(one.of(key, column), column) for column in one.columns])
         for key in one.keys
@@ -119,7 +120,7 @@ def _value(seen: Iterable[TrainedAttention | None], column: Column) -> Value:
 
 
 def _there(published: Spans, column: Column) -> Value:
-    """The published distance of a task; nothing where the length there is another."""
+    """Published distance of a task; nothing where its length is another."""
     task, length = column.task, column.cell.data.length
     there = published.lengths.get(task)
     if there is None or max(length, there) > _ALIKE * min(length, there):

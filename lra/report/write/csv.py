@@ -1,4 +1,5 @@
-"""The frame as CSV: a row a figure, `n/a` where there is none or a column does not apply."""
+"""The frame as CSV: one row for each figure, `n/a` where there is none or a column does not
+apply."""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ from lra.report.load.frame import public
 
 NO_VALUE = "n/a"
 _FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
-"""Beginnings of what spreadsheets compute; wide forms count as well for some."""
+"""Beginnings of formulas in spreadsheets; full-width forms count as well in some."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def csv_text(figures: pd.DataFrame) -> str:
     """Return the frame as CSV; `status` and `reason` say why a value is missing.
 
-    Whole numbers stay whole beside missing ones. A text that a spreadsheet would compute stands
-    behind an apostrophe.
+    Whole numbers stay whole in columns with missing ones. A text that a spreadsheet would compute
+    gets an apostrophe in front.
     """
     shown = public(figures)
     table = pd.DataFrame({name: _column(shown[name]) for name in shown.columns})

@@ -24,7 +24,7 @@ CARDS = "mechanisms"
 
 
 def report_html(report: Report, looks: Looks, cards: Mapping[str, str] = _NONE) -> str:
-    """Return the page: nothing fetched, everything a record says escaped.
+    """Return the page: nothing is fetched, and all text from records is escaped.
 
     Rows of mechanisms link to their `cards`, files by name. The script sorts and filters tables;
     without it the page reads the same.
@@ -35,8 +35,8 @@ def report_html(report: Report, looks: Looks, cards: Mapping[str, str] = _NONE) 
 def card_html(
     card: Card, looks: Looks, cards: Mapping[str, str] = _NONE, home: str = "../index.html"
 ) -> str:
-    """Return the page of one mechanism, which lies in the folder of cards; `home` is where the
-    report lies, "" where there is none."""
+    """Return the page of one mechanism, for the folder of cards; `home` is the place of the report,
+    "" where there is none."""
     return _render("card.html", looks, card=card, cards=cards, home=home, folder="")
 
 
@@ -83,5 +83,5 @@ def _environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    """A text of somebody's own with whatever is invisible in it as an escape; markup as it is."""
+    """A text of somebody's own with its invisible characters as escapes; markup unchanged."""
     return escape_controls(value) if type(value) is str else value

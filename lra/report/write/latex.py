@@ -1,7 +1,7 @@
 r"""The tables of a report as LaTeX, for `\input` or to copy one from.
 
-They need `booktabs` and `graphicx`, which shrinks what is wider than the page. A table that is
-longer than the page stays so.
+They need `booktabs` and `graphicx`, which shrinks a table wider than the page. A table longer than
+the page stays so.
 """
 
 from __future__ import annotations
@@ -39,24 +39,26 @@ _SPECIAL = {
     "[": "{[}",
     "\n": " ",
 }
-"""A bracket at the beginning of a row would be read as an option of the line before."""
+"""Characters with a meaning in LaTeX. A bracket at the beginning of a row would be read as an
+option of the line before."""
 _UNSAFE = re.compile("|".join(map(re.escape, _SPECIAL)))
 _PAIR = re.compile(r"([-',])(?=\1)")
-"""Two of these together become a dash or a quotation mark."""
+"""Pairs of characters that become a dash or a quotation mark."""
 _LAST = 0x17F
-"""Up to here a T1 font has letters, but for these."""
+"""Last character up to which a T1 font has letters, with exceptions."""
 _LACKING = frozenset("\u0126\u0127\u0138\u013f\u0140\u0149\u0166\u0167\u017f")
 
 
 def report_latex(report: Report) -> str:
-    """Return all tables of a report in order, a `table` each, labelled `tab:` and its id."""
+    """Return all tables of a report in order, each as a `table` with the label `tab:` and its
+    id."""
     parts = [r"% Needs \usepackage{booktabs,graphicx} and \usepackage[T1]{fontenc}."]
     if report.headline.leaderboard:
         parts.append(latex(report.headline.leaderboard))
     for topic in report.topics:
         for section in topic.sections:
             if section.tables:
-                # LaTeX holds back few tables at once.
+                # LaTeX holds back only a few tables at once.
                 heading = f"% {line(f'{topic.title}: {section.setting}')}"
                 parts += [heading, *map(latex, section.tables), "\\clearpage"]
     return "\n\n".join(parts) + "\n"
@@ -97,7 +99,7 @@ def _value(value: Value) -> str:
 
 
 def line(text: str) -> str:
-    """Return text that LaTeX sets as it is, on one line."""
+    """Return text on one line that LaTeX sets as it is."""
     safe = _UNSAFE.sub(lambda match: _SPECIAL[match[0]], escape_lines(text))
     safe = _PAIR.sub(r"\1{}", safe)
     return "".join(

@@ -93,12 +93,12 @@ def plain_text(table: Table, most: int | None = None) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Return text that Markdown shows as it is, inside a table too.
+    r"""Return text that Markdown shows as it is, also inside a table.
 
     Underscores inside a word mean nothing in GitHub's Markdown and stay readable, as do most `&`.
     """
     text = re.sub(r"([\\`*|<>\[\]~$])", r"\\\1", escape_controls(text))
     text = re.sub(r"&(?=#?\w+;)", r"\\&", text)
-    # At its beginning a heading, a list or a rule.
+    # A heading, a list or a rule, at the beginning of a text.
     text = re.sub(r"^(\s*\d*)(?=[#+.)-]+(\s|$))", r"\1\\", text)
     return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", text)

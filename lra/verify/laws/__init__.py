@@ -1,4 +1,4 @@
-"""The laws, in the order in which they are tried and printed: a new one is a file and a line."""
+"""The laws, in the order of trial and print: a new one is a file and a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples do not feel each other: a row is the same alone, and beside rows that are not finite."""
+"""Examples are independent: a row is the same alone, and beside rows that are not finite."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Change the first example; compare the others with themselves alone."""
+    """Change the first example, and compare each other one with itself alone."""
     with torch.set_grad_enabled(case.training):
         _check(subject, case)
 

@@ -17,13 +17,13 @@ from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
 FELT = 1e-6
-"""What a bias must at least change."""
+"""Smallest change that a bias must cause."""
 ENOUGH = 7
-"""Positions, of which a row without padding has several keys, if any may."""
+"""Length at which a row without padding has several keys, if any may."""
 
 
 class LearnedBias(Position):
-    """A trained bias per head and distance, drawn large enough to be felt."""
+    """A trained bias per head and distance, large enough to matter."""
 
     card = PositionCard(title="", paper="", year=2026, acts_on="logits")
 
@@ -42,8 +42,8 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Compare with the oracle under both schemes; each is felt where there is something to weigh,
-    for an oracle that ignores it agrees with who ignores it."""
+    """Compare with the oracle under both schemes. Each must change outputs where a query has
+    several keys: an oracle that ignores it agrees with a mechanism that does."""
     oracle.check(subject, case)
     layer = subject.build(case)
     scheme = LearnedBias(layer.dims).to(subject.device, torch.float64)

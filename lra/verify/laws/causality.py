@@ -1,9 +1,9 @@
-"""No output feels a later input: not when it grows, not when it is not there.
+"""No output depends on a later input: neither on its size nor on its presence.
 
-A shared stabiliser, a mean over the sequence or a constant that depends on the length pass small
-perturbations; a sixteen-fold one, a thousand-fold one and the shorter input itself they do not. The
-first changes signs, since a norm of each position would undo it else. A leak at the border of a
-block shows at one place only, and of a stranger nobody says where it is.
+A shared stabiliser, a mean over the sequence or a constant that depends on the length may hide
+small changes, but not sixteen-fold and thousand-fold ones and the shorter input itself. The first
+also changes signs, since a norm of each position would undo it. A leak at the border of a block
+shows at one place only, which is unknown in somebody's own code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lra.verify.subject import Subject
 TOLERANCE = 1e-9
 GROWTH = (-16.0, 1e3, -1e3)
 EVERY_PLACE = 130
-"""Up to this length inputs grow behind every place, beyond behind some."""
+"""Longest length at which inputs grow after every place; beyond, after some."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:

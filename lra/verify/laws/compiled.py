@@ -13,7 +13,7 @@ from lra.verify.requests import directions, masks
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-4
-"""Float32, reassociated."""
+"""Tolerance for float32 sums in another order."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:

@@ -1,4 +1,4 @@
-"""Weights sum to one: where all values are the same, that is the output."""
+"""Weights sum to one: where all values are the same, so is the output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An approximation of softmax comes closer at its declared rate as its budget grows."""
+"""An approximation of softmax converges at its declared rate as its budget grows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from lra.verify.requests import directions
 from lra.verify.subject import HEAD_WIDTH, Subject, attend
 
 DRAWS = {False: 40, True: 200}
-"""Independent draws that an error is a mean over, in the short form and in the full one."""
+"""Number of independent draws that an error is a mean over, in the short form and in the full
+one."""
 
 DEVIATION = 0.35
-"""Of queries and keys: laws of random features are not observable at larger norms."""
+"""Standard deviation of queries and keys: laws of random features are not observable at larger
+norms."""
 
 SLACK = 0.2
-"""How far the fitted exponent may be from the declared one."""
+"""Largest distance between the fitted exponent and the declared one."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:

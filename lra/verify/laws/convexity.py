@@ -1,6 +1,6 @@
-"""Weights are not negative: no output leaves the range of the values it may read.
+"""Weights are not negative: no output leaves the range of the values that it may read.
 
-Where outputs are linear in the values, unit vectors for values show the weights themselves.
+Where outputs are linear in the values, unit vectors as values show the weights themselves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @torch.no_grad()
 def check(subject: Subject, case: Case) -> None:
-    """Compare each output with the least and the greatest value it may read; read the weights."""
+    """Compare each output with the least and the greatest value that it may read; read the
+    weights."""
     layer = subject.build(case)
     context = subject.context(case, layer)
     heads = subject.heads(case, layer, context)
@@ -55,8 +56,8 @@ def _require_in_range(layer: Layer, heads: Heads, context: Context, real_BN: Ten
 
 
 def _weights(layer: Layer, heads: Heads, context: Context, real_BN: Tensor) -> None:
-    """Read the columns of the weights, as many at a time as a value is wide; all of short inputs,
-    the first and the last of long ones."""
+    """Read the columns of the weights, as many at a time as a value is wide: all for short inputs,
+    the first and the last for long ones."""
     v = heads.v_BGMV
     n, width = v.shape[2:]
     starts = range(0, n, width) if n <= SHORT else (0, n - width)

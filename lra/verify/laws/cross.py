@@ -1,6 +1,6 @@
-"""Queries may read another sequence, shorter or longer; each stands at its place in it.
+"""Queries may read another sequence, shorter or longer; each has its place in it.
 
-No oracle needed: some of the queries, asked alone, see the source as they do among the others.
+Without an oracle: some of the queries, asked alone, see the source as they do among the others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check(subject: Subject, case: Case) -> None:
     # As many queries as keys, and more where the case has more.
     all_BND = x_BND if case.n > case.m else source_BMD
     most, some = all_BND.shape[1], min(case.n, case.m)
-    # Causal queries stand at the end of the keys, others at their beginning.
+    # Causal queries are aligned with the end of the keys, others with their beginning.
     part = slice(most - some, most) if case.causal else slice(0, some)
     found = layer(all_BND[:, part], context, source_BMD=source_BMD).y_BND
     wanted = layer(all_BND, context, source_BMD=source_BMD).y_BND[:, part]

@@ -1,4 +1,4 @@
-"""Decoding step by step gives what the parallel form gives, wherever the state is split."""
+"""Decoding step by step equals the parallel form, wherever the input is split."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @torch.no_grad()
 def check(subject: Subject, case: Case) -> None:
-    """Feed the input in pieces of many sizes, then one position more than was asked for."""
+    """Feed the input in pieces of many sizes, then one more position."""
     layer = subject.build(case)
     x_BND = subject.inputs(case)[0].detach()
     mask_BN = subject.mask(case)
@@ -55,7 +55,7 @@ def decode(
     pieces: list[int],
     mask_BN: Tensor | None,
 ) -> Tensor:
-    """Feed pieces one after the other and return all outputs."""
+    """Feed pieces one after another and return all outputs."""
     state = _state(layer, x_BND, case.n)
     scheme = position(case.position, layer.dims, subject.device)
     outputs, start = [], 0
@@ -74,7 +74,8 @@ def decode(
 def _after_padding(
     subject: Subject, case: Case, layer: Layer, x_BND: Tensor, mask_BN: Tensor
 ) -> None:
-    """Prompts of unequal length: steps that come without a mask still do not see their padding."""
+    """Check prompts of unequal length: later steps without a mask still do not see their
+    padding."""
     prompt = case.n // 2
     whole_BN = mask_BN.clone()
     whole_BN[:, prompt:] = True
@@ -91,7 +92,7 @@ def _after_padding(
 
 
 def _beyond(subject: Subject, case: Case, layer: Layer, x_BND: Tensor, wanted: Tensor) -> None:
-    """A state made for fewer positions goes on exactly, or refuses."""
+    """Check that a state made for fewer positions goes on exactly, or refuses."""
     short = case.n // 2
     if not short:
         return

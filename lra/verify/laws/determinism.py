@@ -1,4 +1,5 @@
-"""The same seed gives the same layer, and evaluation the same result, touching nobody's draws."""
+"""The same seed gives the same layer, and evaluation the same result, without touching global
+generators."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def check(subject: Subject, case: Case) -> None:
     layer = subject.build(case, seed=1, steady=False)
     x_BND = subject.inputs(case)[0].detach()
     context = subject.context(case, layer)
-    # Whoever sets a seed that is set already moves nothing.
+    # A seed that is set to its present value already changes nothing.
     torch.rand(1)
     np.random.random()
     random.random()
@@ -47,8 +48,8 @@ def check(subject: Subject, case: Case) -> None:
 
 
 def _check_construction(subject: Subject, case: Case) -> None:
-    """Construct under three states of the global generators: none ends where another does, and what
-    is drawn for one layer is drawn for no other."""
+    """Construct under three states of the global generators: construction must not set them, nor
+    draw the same numbers for every seed."""
     ends, drawn = [], []
     for seed, drawing in ((5, 1), (5, 2), (6, 3)):
         np.random.seed(drawing)
@@ -60,7 +61,7 @@ def _check_construction(subject: Subject, case: Case) -> None:
     for name, state in ends[0].items():
         if state == ends[1][name]:
             raise Broken(f"its construction sets {name} global random state")
-    # What comes of `seed` alone may be the same in the first two.
+    # Draws that come from `seed` alone may be the same in the first two.
     for one, other in zip(drawn[0], drawn[2], strict=False):
         if torch.equal(one, other):
             shape = tuple(one.shape)
@@ -68,11 +69,10 @@ def _check_construction(subject: Subject, case: Case) -> None:
 
 
 class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Keeps what is drawn meanwhile, before anything else becomes of it: where two such tensors
-    agree, they come of one seed, and are no table."""
+    """Keeps random draws as they are made: two equal ones come from one seed, and are no table."""
 
     def __init__(self, *, own: bool) -> None:
-        """Keep what generators of its own give too, or leave those to whoever made them."""
+        """Keep draws from the layer's own generators too, or only those from global ones."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.own = own
         self.kept: list[Tensor] = []
@@ -80,7 +80,7 @@ class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Do what is asked for; keep a copy of what is random."""
+        """Run the operator; keep a copy of a random result."""
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         is_random = torch.Tag.nondeterministic_seeded in func.tags
@@ -90,13 +90,13 @@ class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _is_telling(drawn: Any) -> bool:
-    """Whether two such draws cannot agree by chance, as signs and permutations may."""
+    """Whether two such draws cannot agree by chance, unlike signs and permutations."""
     is_real = isinstance(drawn, Tensor) and drawn.is_floating_point()
     return is_real and len(drawn.unique()) > 2
 
 
 def random_states() -> dict[str, bytes]:
-    """Return the states of the three global generators, by whose they are."""
+    """Return the states of the three global generators, by library."""
     return {
         "torch's": pickle.dumps(torch.get_rng_state().tolist()),
         "numpy's": pickle.dumps(np.random.get_state()),

@@ -1,4 +1,4 @@
-"""Persistent draws and statistics change in `after_step` alone, and there by the seed."""
+"""Persistent draws and statistics change only in `after_step`, and by the seed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from lra.verify.requests import directions
 from lra.verify.subject import Subject
 
 STEPS = (1, 2, 999, 1000, 2000)
-"""After which `after_step` is called; some mechanisms draw afresh every thousand."""
+"""Steps after which `after_step` is called; some mechanisms draw anew every thousand."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every direction, in training."""
+    """Every configuration and direction; the check trains."""
     for trial in range(len(subject.configs)):
         for causal in directions(subject):
             yield Case(n=16, causal=causal, trial=trial)
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Train two layers of one seed, one of them with an extra pass: they hold the same."""
+    """Train two layers of one seed, one of them with an extra pass: their states stay equal."""
     layer, twin = subject.build(case, seed=1).train(), subject.build(case, seed=1).train()
     context = subject.context(case, layer)
     x_BND, _ = subject.inputs(case)
@@ -49,13 +49,13 @@ def check(subject: Subject, case: Case) -> None:
 
 
 def _state_of(layer: Layer) -> dict[str, Tensor]:
-    """Return parameters and buffers, those included that are not saved."""
+    """Return parameters and buffers, also those that are not saved."""
     return {**dict(layer.named_parameters()), **dict(layer.named_buffers())}
 
 
 def _declared(subject: Subject, case: Case) -> None:
-    """A card says `stochastic` exactly where two seeds, all else being equal, hold different draws,
-    in any configuration."""
+    """Check that a card has `stochastic` exactly where two seeds, all else being equal, hold
+    different draws, in any configuration."""
     differ = False
     for config in (subject.mechanism.Config(), *subject.configs):
         one, other = (

@@ -18,8 +18,8 @@ _NAN = re.compile(r"Function '(?P<step>\w+)' returned nan values in its (?P<plac
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Requests whose first example, or all that it attends to, is padding alone, and some whose
-    second begins with padding."""
+    """Requests whose first example has padding alone to attend to, and some whose second example
+    begins with padding."""
     for mask in ("all", "front"):
         yield from requests(subject, masks=(mask,), batch=3)
     if subject.card.capabilities.cross:
@@ -28,9 +28,9 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Look at the layer and behind the projections.
+    """Check the layer, and the attention behind the projections.
 
-    No step of the backward pass may meet a NaN, not even one that is masked afterwards.
+    No step of the backward pass may have a NaN, not even one that is masked afterwards.
     """
     layer = subject.build(case)
     context = subject.context(case, layer)
@@ -93,7 +93,7 @@ def _backward(what: str, out: torch.Tensor, leaves: dict[str, torch.Tensor]) -> 
 
 
 def _where(error: RuntimeError) -> str:
-    """Return where, in plain words: torch counts from 0 and writes `2th output`."""
+    """Return the place of an error in plain words: torch counts from 0 and writes `2th output`."""
     found = _NAN.search(str(error))
     if found is None:
         return f": {error}"

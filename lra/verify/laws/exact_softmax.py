@@ -1,4 +1,4 @@
-"""What is declared to be softmax attention is: always, or in the configuration named for it."""
+"""A mechanism declared to be softmax attention is: always, or in the configuration named for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOLERANCE = 1e-9
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every request, at lengths for which there is a configuration that is exact."""
+    """Every request, at lengths with an exact configuration."""
     if all(subject.mechanism.exact_at(n) is None for n in subject.lengths):
         raise Broken(f"claims softmax attention, {subject.card.softmax}, and declares no exact_at")
     for case in requests(subject, masks=masks(subject, "scattered"), positions=("none",)):
@@ -26,7 +26,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @torch.no_grad()
 def check(subject: Subject, case: Case) -> None:
-    """Compare with softmax over all permitted pairs, whatever the mechanism calls its oracle."""
+    """Compare with softmax over all permitted pairs, not with the mechanism's own oracle."""
     config = subject.mechanism.exact_at(case.n)
     layer = subject.build(case, config=config)
     context = subject.context(case, layer)

@@ -13,14 +13,14 @@ from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
 SCALES = (1.0, 1e-4, 1e2)
-"""Of queries and keys: logits are multiplied by the square. What is not finite in plain numbers
-says so first."""
+"""Scales of queries and keys: logits are multiplied by the square. Plain numbers come first, to
+show what is not finite in them."""
 
 HUGE = 40.0
-"""Of one key."""
+"""Scale of one key."""
 
 GROWTHS = (1e1, 1e2, 1e3)
-"""Of the input that whatever else goes with the heads is made of, such as the logits of a sort."""
+"""Scales of the input behind the other tensors of the heads, such as the logits of a sort."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -29,8 +29,8 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Scale queries and keys, or the inputs of what has none; one key is huge by itself; and what
-    else there is beside them."""
+    """Scale queries and keys, or the input where there are none; then one key, and the other
+    tensors of the heads."""
     layer = subject.build(case, dtype=torch.float32)
     context = subject.context(case, layer)
     heads = subject.heads(case, layer, context) if subject.is_attention else None
@@ -69,7 +69,7 @@ def _numbers(extra: Mapping[str, Any]) -> list[str]:
 
 
 def _describe(what: str, scale: float) -> str:
-    """Return what was done to the plain numbers, in words."""
+    """Return the change of the plain numbers, in words."""
     return "" if scale == 1.0 else f" with {what} multiplied by {scale:g}"
 
 

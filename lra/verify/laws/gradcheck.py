@@ -1,7 +1,8 @@
-"""Gradients are those of the function computed: finite differences agree, no oracle needed.
+"""Gradients are those of the function computed: they agree with finite differences, without an
+oracle.
 
-Along random directions, of either sign: what is wrong with a gradient must not cancel in a sum, nor
-be small beside an absolute tolerance, so the gap is told relative to the gradient.
+Along random directions, of either sign: an error in a gradient must not cancel in a sum, nor be
+small beside an absolute tolerance, so the gap is relative to the gradient.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from lra.verify.subject import Subject
 
 DIRECTIONS = 3
 STEPS = {True: (1e-6,), False: (1e-3, 1e-4, 1e-5, 1e-7)}
-"""Of the finite differences, of ours and of others': float32 inside needs large ones, small ones
-kinks, as of a ReLU, and jumps, as where positions are hashed. An honest gradient agrees at one."""
+"""Steps of the finite differences, for ours and for others': float32 inside needs large ones;
+kinks, as of a ReLU, and jumps, as of hashed positions, need small ones. An honest gradient agrees
+at one of them."""
 TOLERANCE = {True: 1e-6, False: 1e-2}
-"""Of the gap, relative to the norm of the gradient."""
+"""Tolerance of the gap, relative to the norm of the gradient."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -87,7 +89,8 @@ def _finite_difference_error(
     directions: list[Tensor],
     step: float,
 ) -> float:
-    """How far a gradient along a direction is from central differences; NaN is within nothing."""
+    """Return the gap between a gradient along a direction and central differences; NaN is within no
+    tolerance."""
     along = sum(float((g * d).sum()) for g, d in zip(gradients, directions, strict=True))
     start = [leaf.clone() for leaf in leaves]
     ends = []

@@ -1,4 +1,4 @@
-"""Every parameter is trained by something: none is there for show."""
+"""Every parameter is trained by something: none is without effect."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lra.verify.subject import Subject
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """One input, for each configuration, long enough to cross the borders of its blocks: what
-    chooses among blocks is not trained by a single one."""
+    """One input for each configuration, long enough to cross the borders of its blocks: a choice
+    among blocks is not trained by a single one."""
     for trial in range(len(subject.configs)):
         yield Case(n=max(37, *subject.lengths), trial=trial)
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Ask each parameter for a gradient that is not zero, in training, in any direction."""
+    """Require a gradient that is not zero for each parameter, in training, in any direction."""
     layer = subject.build(case).train()
     x_BND, _ = subject.inputs(case)
     for causal in directions(subject):

@@ -1,4 +1,4 @@
-"""An input that is too long is refused where there is a limit, and taken where there is none."""
+"""An input beyond a mechanism's limit of length is refused, and taken where there is no limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @torch.no_grad()
 def check(subject: Subject, case: Case) -> None:
-    """Build for one position less than there are."""
+    """Build for one position less than the input has."""
     layer = subject.build(case, max_length=case.n - 1)
     x_BND, _ = subject.inputs(case)
     limited = subject.card.capabilities.fixed_length

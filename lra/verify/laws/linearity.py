@@ -1,4 +1,4 @@
-"""Attention is linear in the values: weights do not depend on what they weigh."""
+"""Attention is linear in the values: weights do not depend on them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @torch.no_grad()
 def check(subject: Subject, case: Case) -> None:
-    """Attention over 3 v - 2 w is three times that over v less two times that over w."""
+    """Check that attention over 3 v - 2 w is three times that over v less two times that over w."""
     layer = subject.build(case)
     context = subject.context(case, layer)
     heads = subject.heads(case, layer, context)

@@ -21,9 +21,9 @@ from lra.verify.requests import directions, masks, position_schemes
 from lra.verify.subject import Subject
 
 LONGEST = {False: 4096, True: 8192}
-"""Beyond where mechanisms turn from one way to another, which is no growth."""
+"""Length by form, beyond those at which mechanisms switch algorithms, which is no growth."""
 SLACK = 0.25
-"""How far the exponent between this length and half of it may exceed the claimed one."""
+"""Largest excess of the exponent, between this length and half of it, over the claimed one."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -39,10 +39,10 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Compare the growth of the peak with the card's formula, or with the output where that is
-    more: nothing claims less than linear for a whole pass.
+    """Compare the growth of the peak with the card's formula, or with the output's where that is
+    more: no card claims less than linear for a whole pass.
 
-    What a card says after its first formula is of padding, biases and dropout.
+    A card's formulas after the first are for padding, biases and dropout.
     """
     claimed = subject.card.memory
     shorter = case.n // 2
@@ -67,7 +67,8 @@ def _exponent(subject: Subject, claimed: DeclaredCost | None) -> float:
 
 
 def peak(subject: Subject, case: Case, n: int) -> int:
-    """Return the most bytes of tensors alive at once in a training pass, beyond those before."""
+    """Return the largest number of bytes in live tensors during a training pass, beyond those
+    before."""
     shape = msgspec.structs.replace(case, n=n)
     layer = subject.build(shape, dtype=torch.float32, max_length=n).train()
     context = subject.context(shape, layer)
@@ -80,9 +81,9 @@ def peak(subject: Subject, case: Case, n: int) -> int:
 
 
 class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the bytes of the tensors that operations return, for as long as they live.
+    """Counts the bytes of the tensors that operations return, while they live.
 
-    What a kernel allocates and frees inside of itself is not seen.
+    Memory that a kernel allocates and frees inside of itself is not seen.
     """
 
     def __init__(self) -> None:
@@ -97,7 +98,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         known = {self._key(x) for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
         out = func(*args, **(kwargs or {}))
         for tensor in tree_leaves(out):
-            # A view of what was there before is not new.
+            # A view of an existing tensor is not new.
             if isinstance(tensor, Tensor) and self._key(tensor) not in known | self._seen:
                 self._count(tensor.untyped_storage())
         self.peak = max(self.peak, self._live)

@@ -1,4 +1,4 @@
-"""Nothing in gives nothing out: empty batches and empty inputs pass, forward and backward."""
+"""Empty inputs give empty outputs: empty batches and empty sequences pass, forward and backward."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lra.verify.subject import Subject
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """No examples, no positions, neither; no source."""
+    """Cases without examples, without positions, without both, and without a source."""
     for batch, n in ((0, 7), (2, 0), (0, 0)):
         for causal, mask in product(directions(subject), masks(subject, "behind")):
             yield Case(n=n, batch=batch, causal=causal, mask=mask)
@@ -22,7 +22,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Look at the shape, and at what is trained; an empty source gives zero."""
+    """Check the shape, and the gradients; an empty source gives zero."""
     layer = subject.build(case)
     x_BND, source_BMD = subject.inputs(case)
     y_BND = layer(x_BND, subject.context(case, layer), source_BMD=source_BMD).y_BND

@@ -1,4 +1,5 @@
-"""The fast path is the paper's formula: outputs and gradients equal the dense float64 oracle's."""
+"""The fast path equals the paper's formula: outputs and gradients are those of the dense float64
+oracle."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from lra.verify.subject import Subject
 OUTPUT, GRADIENT = 1e-9, 1e-8
 FAST_PATH = ("mix", "attend")
 MASKED_APART = (7, 37)
-"""Lengths at which padded queries are also told apart from masked keys."""
+"""Lengths at which padded queries and masked keys are also tested apart."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -33,7 +34,7 @@ def check(subject: Subject, case: Case) -> None:
     _compare(subject, case, layer, context)
     mask_BN = context.query_mask_BN
     if mask_BN is not None and case.n in MASKED_APART:
-        # Which inputs are padded queries, and which are masked keys, are two questions.
+        # Padded queries and masked keys are two questions.
         _compare(subject, case, layer, replace(context, query_mask_BN=None))
         _compare(subject, case, layer, replace(context, query_mask_BN=mask_BN.flip(0)))
 
@@ -59,7 +60,7 @@ def _compare(subject: Subject, case: Case, layer: Layer, context: Context) -> No
 
 @contextmanager
 def _without_fast_path(layer: Layer) -> Iterator[None]:
-    """Refuse what is compared with the oracle to the oracle itself, by whichever class it asks."""
+    """Refuse the use of a fast path to the oracle itself, by whichever class it calls it."""
 
     def refusing(name: str) -> Callable[..., NoReturn]:
         def refuse(*arguments: object, **named: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""An ordinary input gives an output of its own shape, finite throughout."""
+"""An ordinary input gives a finite output of the same shape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @torch.no_grad()
 def check(subject: Subject, case: Case) -> None:
-    """Call it."""
+    """Call the layer, and check shape and finiteness."""
     layer = subject.build(case)
     x_BND = subject.inputs(case)[0].detach()
     y_BND = layer(x_BND, subject.context(case, layer)).y_BND

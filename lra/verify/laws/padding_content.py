@@ -1,4 +1,4 @@
-"""What padded positions hold changes nothing: neither outputs nor gradients."""
+"""The content of padded positions changes nothing: neither outputs nor gradients."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
 GARBAGE = (1e4, -1e18)
-"""Put into padded inputs."""
+"""Values put into padded inputs."""
 
 NOT_FINITE = (math.nan, math.inf)
-"""Put there too, for a layer of ours must not read them at all; a mask of others may multiply."""
+"""Values that are not finite, put there too: a layer of ours must not read them at all, while
+others' masks may multiply."""
 
 FINITE = 1e4
-"""Put into padded keys and values, which attention may multiply by zero."""
+"""Values put into padded keys and values, which attention may multiply by zero."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:

@@ -1,4 +1,4 @@
-"""How many padded positions there are changes nothing."""
+"""The number of padded positions changes nothing."""
 
 from __future__ import annotations
 

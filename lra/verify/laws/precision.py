@@ -1,4 +1,4 @@
-"""Half precision stays close to float32: rounded results, no rounded sums."""
+"""Half precision stays close to float32: results are rounded, sums are not."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lra.verify.subject import Subject
 
 OUTPUT = {torch.bfloat16: 1e-2, torch.float16: 2e-3}
 GRADIENT = {torch.bfloat16: 1.5e-2, torch.float16: 3e-3}
-"""Largest norm of a difference, relative to that of the float32 result: room for rounded results
-and little for rounded sums."""
+"""Largest norm of a difference, relative to that of the float32 result: rounded results stay within
+it, rounded sums hardly."""
 
 AUTOCAST = (2e-2, 5e-2)
-"""The same for bfloat16 autocast, whose gradients are rounded on two ways."""
+"""Largest such norm for bfloat16 autocast, whose gradients are rounded twice."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:

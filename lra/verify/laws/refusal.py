@@ -1,4 +1,4 @@
-"""What the card does not claim is refused in one line that says so, never ignored."""
+"""Requests outside the card are refused in one line that says so, never ignored."""
 
 from __future__ import annotations
 

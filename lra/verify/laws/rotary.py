@@ -1,7 +1,7 @@
-"""Rotary positions are honoured: the result of queries and keys that the kit turned.
+"""Rotary positions are honoured: the result is that of queries and keys rotated by the kit.
 
-Where there is an oracle, it gives that result; a core of somebody else's gives it itself, without
-positions.
+Where there is an oracle, it gives that result; a core of somebody else's gives it by itself,
+without positions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 def check(subject: Subject, case: Case) -> None:
     """Compare with the oracle, where there is one, and with the result on heads that were projected
-    without a position and turned here: a projection that forgets to turn is shared by both."""
+    without a position and rotated here: layer and oracle share a projection that forgets to
+    rotate."""
     if subject.has_oracle:
         oracle.check(subject, case)
     if not subject.is_attention:

@@ -1,4 +1,4 @@
-"""The state dict carries all that a result depends on, random draws included."""
+"""The state dict holds all that a result depends on, random draws included."""
 
 from __future__ import annotations
 

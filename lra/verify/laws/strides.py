@@ -1,4 +1,4 @@
-"""Strides do not matter: inputs that are not contiguous give the same."""
+"""Strides do not matter: inputs that are not contiguous give the same result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @torch.no_grad()
 def check(subject: Subject, case: Case) -> None:
-    """Transposed and gapped inputs; behind the projections, queries, keys and values too."""
+    """Try transposed inputs and inputs with gaps; behind the projections also queries, keys and
+    values."""
     layer = subject.build(case)
     context = subject.context(case, layer)
     x_BND = subject.inputs(case)[0].detach()

@@ -1,4 +1,4 @@
-"""No gradient outside the declared support; none of the oracle's weights either."""
+"""Gradients outside the declared support are zero, and so are the oracle's weights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Ask a few rows which keys and values their outputs feel."""
+    """Check which keys and values the outputs of a few rows depend on."""
     layer = subject.build(case)
     context = subject.context(case, layer)
     heads = subject.heads(case, layer, context)
@@ -51,7 +51,7 @@ def check(subject: Subject, case: Case) -> None:
 
 def _inside(gradient_BGMK: Tensor, allowed_BHM: Tensor, what: str) -> None:
     felt_BGM = gradient_BGMK.abs().amax(-1) > 0
-    # A group of heads shares its keys: felt by one of them is felt.
+    # Heads of a group share their keys: a dependence of one of them is one of the group.
     batch, heads, m = allowed_BHM.shape
     groups = felt_BGM.shape[1]
     grouped = allowed_BHM.view(batch, groups, heads // groups, m).any(2)

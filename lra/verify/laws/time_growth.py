@@ -1,6 +1,6 @@
-"""How the time of a training pass grows with the length, beside the claim: reported, not judged.
+"""Growth of a training pass's time with the length, and the claim: reported, not judged.
 
-A machine that does other work at the same time would fail honest mechanisms.
+A busy machine would fail honest mechanisms.
 """
 
 from __future__ import annotations

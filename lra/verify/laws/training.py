@@ -1,6 +1,6 @@
-"""Training without dropout is evaluation: it draws nothing, and comes out the same each time.
+"""Training without dropout equals evaluation: it draws nothing, and repeats exactly.
 
-What a configuration calls `noise` is drawn in training alone, and by the seed.
+A configuration's `noise` is drawn in training alone, and by the seed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Train twice, then evaluate; where noise is asked for, draw it twice from one seed."""
+    """Train twice, then evaluate; with noise, draw it twice from one seed."""
     layer = subject.build(case)
     x_BND, _ = subject.inputs(case)
     context = subject.context(case, layer)

@@ -1,4 +1,5 @@
-"""No output feels the value of a later position, whatever chose which earlier ones it reads."""
+"""No output depends on the value of a later position, whatever chose the earlier ones that it
+reads."""
 
 from __future__ import annotations
 

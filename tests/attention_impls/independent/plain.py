@@ -1,6 +1,6 @@
 """Attention in plain Python numbers: loops over positions and `math.exp`, no tensor arithmetic.
 
-What is compared with it shares no line with it. Heads are lists of rows; `reads(i)` are the keys
+The mechanisms under test share no line with it. Heads are lists of rows; `reads(i)` are the keys
 that row i may see.
 """
 

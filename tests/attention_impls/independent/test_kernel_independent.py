@@ -82,7 +82,7 @@ def test_performer(kernel, phi, causal, build) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_arenas_performer_by_hand(causal, build) -> None:
     """Its default kernel is 'generalized' with 'deterministic' features: no projection and no
-    d^(-1/4), max(x, 0) + 0.001 channel by channel. Of q = (1, -2) and keys (2, 0), (-1, 1), (1, 1)
+    d^(-1/4), max(x, 0) + 0.001 channel by channel. For q = (1, -2) and keys (2, 0), (-1, 1), (1, 1)
     the weights are 1.001 a + 0.001 b, with (a, b) = (2.001, 0.001), (0.001, 1.001), (1.001, 1.001).
     """
     layer = build(("performer", {"parity": "lra2021"}), qkv_width=4)

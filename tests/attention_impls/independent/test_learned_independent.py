@@ -61,7 +61,7 @@ def test_sinkhorn(iterations, causal, build) -> None:
     layer = build(("sinkhorn", config))
     x = drawn(1, 6, 12)
     q, k, v, extra = layer.project(x, Context(causal), None, None)
-    # What a block goes by: the sum of its inputs; causal, of all inputs up to its first.
+    # A block is sorted by the sum of its inputs; causal, of all inputs up to its first.
     rows = x[0].tolist()
     sums = [
         [sum(column) for column in turned(rows[: 2 * u + 1] if causal else rows[2 * u : 2 * u + 2])]

@@ -1,6 +1,6 @@
 """The faults as other people's cores: a class with (q, k, v, mask, causal), between projections.
 
-What is wrong outside of `attend` is not theirs, and goes unseen.
+Faults outside of `attend` are not theirs, and go unseen.
 """
 
 from __future__ import annotations

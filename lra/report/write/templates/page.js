@@ -3,14 +3,14 @@
 
 const rowsOf = (body) => [...body.rows].filter((row) => !row.classList.contains("group"));
 
-/** What a row is sorted by: a number where the cell has one, else its words. */
+/** Sort key of a row: a number where the cell has one, else its words. */
 function key(row, column) {
   const cell = row.cells[column];
   if (cell === undefined) return "";
   return cell.dataset.v === undefined ? cell.textContent.trim().toLowerCase() : Number(cell.dataset.v);
 }
 
-/** Numbers before words, so that what failed stays below; words by the alphabet. */
+/** Numbers before words, so that failures stay below; words by the alphabet. */
 function compare(one, other, sign) {
   const numbers = [typeof one, typeof other].map((kind) => kind === "number");
   if (numbers[0] !== numbers[1]) return numbers[0] ? -1 : 1;
@@ -45,7 +45,7 @@ for (const table of document.querySelectorAll("table")) {
   }
 }
 
-/** Show the rows of all tables whose name has the words, and how many these are. */
+/** Show the rows of all tables whose names have the words, and their number. */
 function filter(words, told) {
   let shown = 0;
   for (const body of document.querySelectorAll("tbody")) {

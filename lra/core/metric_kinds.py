@@ -1,6 +1,7 @@
-"""The metrics that each kind of cell gives: in which unit, which is better, with samples or not.
+"""Units of the metrics that each kind of cell gives, with the better direction and whether they
+have samples.
 
-A record says these too, for whoever reads it alone; here is what they are held against.
+A record says these too, for readers of it alone; here is the reference for them.
 """
 
 from __future__ import annotations
@@ -19,33 +20,38 @@ from lra.core.cells import (
 from lra.core.profile_metrics import PARTS, part_metric
 
 
-class Made(NamedTuple):
-    """How a metric is made."""
+class MetricKind(NamedTuple):
+    """Unit, better direction and sampling of a metric."""
 
     unit: str
     better: str = "lower"
     sampled: bool = False
-    """Whether it is the median of samples, which stand beside it."""
+    """Whether it is the median of samples, kept beside it."""
 
 
-_SHARE = Made("share", "higher")
-_SECONDS, _BYTES, _COUNT, _RATIO = Made("s"), Made("B"), Made("count"), Made("ratio")
-_TIMED = Made("s", sampled=True)
+_SHARE = MetricKind("share", "higher")
+_SECONDS, _BYTES, _COUNT, _RATIO = (
+    MetricKind("s"),
+    MetricKind("B"),
+    MetricKind("count"),
+    MetricKind("ratio"),
+)
+_TIMED = MetricKind("s", sampled=True)
 
 OPERATORS = _SECONDS
-"""Of a profile's operators, whose names are torch's."""
-SCORES = (_SHARE, Made("bit"))
-"""Of baselines, whose names are the tasks' own: all of a record are the one or the other."""
+"""Metrics of a profile's operators, named by torch."""
+SCORES = (_SHARE, MetricKind("bit"))
+"""Metrics of simple baselines, named by their tasks: all of one record are of the same of these."""
 
-_MADE: dict[type[Cell], dict[str, Made]] = {
+_KINDS: dict[type[Cell], dict[str, MetricKind]] = {
     QualityCell: {
         "test_accuracy": _SHARE,
         "validation_accuracy": _SHARE,
         "decode_agreement": _SHARE,
-        "test_loss": Made("nat"),
-        "bits_per_byte": Made("bit"),
+        "test_loss": MetricKind("nat"),
+        "bits_per_byte": MetricKind("bit"),
         "training_seconds": _SECONDS,
-        "steps_per_second": Made("1/s", "higher"),
+        "steps_per_second": MetricKind("1/s", "higher"),
     },
     EfficiencyCell: {
         **dict.fromkeys(
@@ -61,32 +67,32 @@ _MADE: dict[type[Cell], dict[str, Made]] = {
         ),
         **dict.fromkeys(("operations", "declared_operations"), _COUNT),
         "decode_error": _RATIO,
-        "energy": Made("J"),
-        "idle_power": Made("W", "neither"),
+        "energy": MetricKind("J"),
+        "idle_power": MetricKind("W", "neither"),
     },
     ErrorCell: dict.fromkeys(
         ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error_v"), _RATIO
     ),
     ProfileCell: {
         "step_seconds": _TIMED,
-        "steps_per_second": Made("1/s", "higher", sampled=True),
+        "steps_per_second": MetricKind("1/s", "higher", sampled=True),
         **dict.fromkeys(map(part_metric, PARTS), _SECONDS),
         **dict.fromkeys(
             ("step_in_parts_seconds", "row_seconds", "first_step_seconds", "operators_seconds"),
             _SECONDS,
         ),
         **dict.fromkeys(("operations", "kernels"), _COUNT),
-        "padding": Made("share"),
+        "padding": MetricKind("share"),
     },
     CeilingCell: {
-        "product_rate": Made("1/s", "higher"),
-        "copy_rate": Made("B/s", "higher"),
+        "product_rate": MetricKind("1/s", "higher"),
+        "copy_rate": MetricKind("B/s", "higher"),
     },
-    ShowCell: {"pairs": Made("share", "neither")},
+    ShowCell: {"pairs": MetricKind("share", "neither")},
 }
 
 
-def made(cell: Cell) -> dict[str, Made]:
-    """Return how the metrics of a kind of cell are made, by name. One that is not known, as of a
-    later version, may be anything; those of baselines are among `SCORES`, all of a record alike."""
-    return _MADE.get(type(cell), {})
+def metric_kinds(cell: Cell) -> dict[str, MetricKind]:
+    """Return the units of a kind of cell's metrics, by name. An unknown metric, as of a later
+    version, may be anything; those of baselines are among `SCORES`."""
+    return _KINDS.get(type(cell), {})

@@ -1,4 +1,4 @@
-"""Findings about single trainings by setting, row and task: decoding, and looks at attention."""
+"""Findings about single trainings by setting, row and task: decoding, and trained attention."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Finding = TypeVar("Finding")
 
 
 class Trainings(msgspec.Struct, Generic[Finding], frozen=True):
-    """The trainings of one setting of which there is a finding."""
+    """Trainings of one setting with a finding."""
 
     setting: QualitySetting
-    """That of whole inputs; answers token by token stand beside them."""
+    """Setting of whole inputs, shared with answers token by token."""
     columns: tuple[Column, ...]
     keys: tuple[Key, ...]
     found: dict[tuple[str, str, str], tuple[Finding, ...]]
-    """By origin, variant and protocol, over seeds."""
+    """Findings by origin, variant and protocol, over seeds."""
     figures: pd.DataFrame
 
     def of(self, key: Key, column: Column) -> tuple[Finding, ...]:

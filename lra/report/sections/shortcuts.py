@@ -1,4 +1,4 @@
-"""Certificates of tasks: exact attention beside whatever does without reading all in its order."""
+"""Shortcuts by task: exact attention beside each rule and model that does without it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from lra.report.load.kept import protocol_hash
 from lra.report.load.settings import QualitySetting
 from lra.report.model import Row, Section, Table, Value
 from lra.report.sections.accuracy import score_text
-from lra.report.trainings import whole
+from lra.report.training_findings import whole
 from lra.report.words import NOT_RUN, figures, percent
 
-TOPIC = "What tasks test"
+TOPIC = "Shortcuts"
 SHUFFLED = "shuffled input"
 _NOTHING = "no mixing"
 _RULE = "rule of thumb"
@@ -35,40 +35,41 @@ _TEXT = (
     "as far as exact attention beats the best shortcut."
 )
 _Shuffled = Mapping[str, Sequence[Score]]
-"""Exact attention trained and tested on shuffled input, by the protocol of the input as given."""
+"""Scores of exact attention trained and tested on shuffled input, by the protocol of the input as
+given."""
 
 
 class Shortcut(msgspec.Struct, frozen=True):
-    """One way to do without, on one task."""
+    """One way to solve a task without attention to all of the ordered input."""
 
     score: Score
     name: str = ""
-    """Its own, where the column has several."""
+    """Own name, where the column has several."""
     reads_all: bool = False
-    """Whether it is no shortcut: its layers together reach over the longest input."""
+    """Whether it is no shortcut after all: its layers together reach over the longest input."""
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """One task, with attention and without."""
+    """One task, with exact attention and with shortcuts."""
 
     column: Column
     lower: bool
-    """Whether the less is the better."""
+    """Whether less is better."""
     known: float | None
-    """The best that can be known: the exact solver's accuracy, or a text's entropy."""
+    """Best possible score: the exact solver's accuracy, or a text's entropy."""
     exact: Score
     shortcuts: dict[str, Shortcut]
 
     @property
     def best(self) -> str:
-        """The shortcut that comes nearest."""
+        """Name of the best shortcut."""
         own = {name: one for name, one in self.shortcuts.items() if not one.reads_all}
         sign = -1.0 if self.lower else 1.0
         return max(own, key=lambda name: (sign * own[name].score.mean, name))
 
     @property
     def margin(self) -> float:
-        """By how much exact attention is better than that."""
+        """Difference by which exact attention is better than the best shortcut."""
         apart = self.exact.mean - self.shortcuts[self.best].score.mean
         return -apart if self.lower else apart
 
@@ -125,9 +126,8 @@ def _score(values: Sequence[float], origin: str = "run") -> Score:
 
 
 def analyse(analysis: Analysis, scores: Accuracies, control: _Shuffled) -> list[Certificate]:
-    """Return the tasks on which there is something to tell: of a task whose own order could matter
-    not without exact attention on shuffled input, as the best shortcut is the best of those tried.
-    """
+    """Return the tasks with a certificate. One whose order could matter needs exact attention on
+    shuffled input, since the best shortcut is the best of those tried."""
     found = []
     pooled = scores.pooled[scores.pooled["mean"].notna()]
     configs = dict(zip(*(analysis.evidence.figures[n] for n in ("variant", "config")), strict=True))
@@ -159,7 +159,7 @@ def _scores(own: pd.DataFrame) -> list[Score]:
 
 
 def _of_origin(found: Iterable[Score]) -> Score | None:
-    """The run's own where there is any, else the reference's."""
+    """Score of the run where there is one, else of the reference."""
     return min(found, key=lambda one: one.origin != "run", default=None)
 
 
@@ -169,7 +169,7 @@ def _trained(name: str, found: Iterable[Score]) -> dict[str, Shortcut]:
 
 
 def _windows(own: pd.DataFrame, column: Column, configs: Mapping[str, str]) -> dict[str, Shortcut]:
-    """Mechanisms of which a window is all that there is to set, by its two sides."""
+    """Mechanisms whose only settings are the two sides of a window, by these."""
     sides: dict[tuple[int, int], list[Score]] = defaultdict(list)
     for variant, group in own.groupby("variant", sort=True):
         config = json.loads(configs[str(variant)])
@@ -188,7 +188,7 @@ def _windows(own: pd.DataFrame, column: Column, configs: Mapping[str, str]) -> d
 
 
 def _simple(analysis: Analysis, scores: Accuracies, column: Column) -> dict[str, Shortcut]:
-    """Simple baselines; of rules of thumb the best."""
+    """Simple baselines; the best among rules of thumb."""
     known = simple(analysis.evidence, scores, column)
     names = {BAG: _BAG, MAJORITY: MAJORITY}
     found = {
@@ -256,10 +256,10 @@ def _margin(one: Certificate) -> Value:
 
 
 def _shortcut(one: Certificate, name: str) -> Value:
-    """A shortcut's score; where there is none, whether it could have been trained."""
+    """Score of a shortcut; where there is none, whether it could have been trained."""
     found = one.shortcuts.get(name)
     if found is not None:
         return _value(one, found.score, found.name)
-    # A task that asks for each token has no answers apart from its tokens: nothing to shuffle.
+    # A task with a label for each token has no answers apart from its tokens: nothing to shuffle.
     never = name in (_BAG, MAJORITY, _RULE) or (name == SHUFFLED and one.column.cell.model.causal)
     return Value(_NONE if never else NOT_RUN)

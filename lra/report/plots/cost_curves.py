@@ -18,7 +18,7 @@ _WIDTH, _HEIGHT = 7.2, 3.6
 
 
 def cost_curves(analysis: Analysis, board: Leaderboard, name: str) -> Figure | None:
-    """Return a line for each cost that was measured at two lengths or more; None without any."""
+    """Return a line for each cost measured at two lengths or more; None without any."""
     lines: dict[str, list[tuple[int, float]]] = {}
     memory = PEAK_MEMORY[board.setting.device] if board.setting else ""
     wanted = [

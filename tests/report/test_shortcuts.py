@@ -5,7 +5,7 @@ import pytest
 
 from lra.core.records import Metric
 from lra.report.baselines import SOLVER
-from lra.report.sections.certificates import sections
+from lra.report.sections.shortcuts import sections
 from report import sample
 from report.analysed import CAUSAL, analysed, recast, told
 

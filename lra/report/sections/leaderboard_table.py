@@ -1,0 +1,132 @@
+"""The leaderboard's table: a row a mechanism, a column a line of `COLUMNS`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from lra.core.catalogue import EXACT, NO_MIXING
+from lra.report.leaderboard import Leaderboard, Ratio, Standing
+from lra.report.model import Row, Table, Value
+from lra.report.sections.accuracy import score_text
+from lra.report.words import NO_VALUE, TIMES, figures, listing
+
+DOING = {"train": "training", "forward": "forward"}
+_LEAST = 0.001
+"""Ratios below are told as less than it."""
+
+
+def leaderboard_table(board: Leaderboard) -> Table:
+    """Return the leaderboard: a row a mechanism, the most accurate first."""
+    cells = {one.key: [value(one, board) for _, value in COLUMNS] for one in board.standings}
+    kept = [
+        place
+        for place in range(len(COLUMNS))
+        if any(own[place].text != NO_VALUE for own in cells.values())
+    ]
+    rows = []
+    for one in sorted(board.standings, key=order):
+        values = tuple(cells[one.key][place] for place in kept)
+        rows.append(
+            Row(board.name(one), values, one.key.mechanism, one.key.variant, one.key.origin)
+        )
+    return Table(
+        id="leaderboard",
+        title="Leaderboard",
+        caption=_caption(board),
+        corner="mechanism",
+        columns=tuple(COLUMNS[place][0].format(DOING[board.mode]) for place in kept),
+        rows=tuple(rows),
+        notes=tuple(_notes(board)),
+    )
+
+
+def order(one: Standing) -> tuple[object, ...]:
+    """Return the place of a row: the run's first, then the most accurate, then the fastest."""
+    mean = one.score.mean if one.score and not math.isnan(one.score.mean) else -1.0
+    time = one.time.value if one.time else math.inf
+    return (one.key.origin != "run", -mean, time, one.key.label)
+
+
+def accuracy_text(one: Standing, board: Leaderboard) -> str:
+    """Return the accuracy in percent with the digits that it bears."""
+    if board.scores is None or one.score is None or math.isnan(one.score.mean):
+        return NO_VALUE
+    return score_text(one.score, min(column.rows.test for column in board.scores.columns))
+
+
+def _accuracy(one: Standing, board: Leaderboard) -> Value:
+    if one.score is None or math.isnan(one.score.mean):
+        return Value(NO_VALUE)
+    text = accuracy_text(one, board)
+    fails = one.beats_shortcut is False and one.key.mechanism != NO_MIXING
+    return Value(f"{text} †" if fails else text, "", one.score.mean, one.key in board.front)
+
+
+def ratio_value(one: Ratio | None, best: bool = False) -> Value:
+    """Return a cost over exact attention's as it stands in a table."""
+    if one is None:
+        return Value(NO_VALUE)
+    small = 0 < one.value < _LEAST
+    number = f"< {_LEAST}" if small else figures(one.value, one.spread, most=2)
+    text = f"{number} {TIMES}"
+    return Value(text, "", one.value, best, one.disturbed)
+
+
+def _pays_from(one: Standing, _: Leaderboard) -> Value:
+    if one.pays_from is None:
+        return Value(NO_VALUE)
+    return Value(one.pays_from.text, "", one.pays_from.number, False, one.pays_from.disturbed)
+
+
+def _laws(one: Standing, _: Leaderboard) -> Value:
+    if one.check is None:
+        return Value(NO_VALUE)
+    broken = len(one.check.broken)
+    number = one.check.held / ((one.check.held + broken) or 1)
+    text = f"{one.check.held}" if not broken else f"{one.check.held} of {one.check.held + broken}"
+    return Value(text, "", number)
+
+
+COLUMNS: Sequence[tuple[str, Callable[[Standing, Leaderboard], Value]]] = (
+    ("accuracy, %", _accuracy),
+    ("{} time", lambda one, board: ratio_value(one.time, one.key in board.front)),
+    ("memory", lambda one, _: ratio_value(one.memory)),
+    ("decoding time", lambda one, _: ratio_value(one.decode)),
+    ("state", lambda one, _: ratio_value(one.state)),
+    ("pays from", _pays_from),
+    ("laws held", _laws),
+)
+"""Titles and values of the columns; one without any value is left out. The braces are for the
+mode of the timed calls."""
+
+
+def _caption(board: Leaderboard) -> str:
+    parts = []
+    if board.scores is not None:
+        tasks = [c.title for c in board.scores.averaged or board.scores.columns]
+        over = f"mean over {listing(tasks)}" if len(tasks) > 1 else f"on {listing(tasks)}"
+        parts.append(f"Accuracy: {over}, {', '.join(board.scores.setting.parts)}.")
+    if board.setting is not None:
+        own = board.setting
+        parts.append(
+            f"Costs: {TIMES} those of {EXACT} at length {board.length:,}, {', '.join(own.called)}."
+        )
+    if board.decoding is not None:
+        parts.append(f"Decoding: one position after {board.decoded:,}.")
+    return " ".join(parts)
+
+
+def _notes(board: Leaderboard) -> list[str]:
+    notes = []
+    if board.front:
+        notes.append(
+            f"Bold: on the front of accuracy and {DOING[board.mode]} time, where differences are "
+            "told apart."
+        )
+    if any(one.beats_shortcut is False for one in board.standings):
+        notes.append("†: on some task not surely better than the best simple baseline.")
+    ratios = [one.time for one in board.standings if one.time]
+    if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
+        notes.append("Some were timed with other settings, or on another machine: see Trade-off.")
+    return notes
