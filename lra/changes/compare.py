@@ -133,7 +133,7 @@ def _changes(
     return Changes(
         before=escape_controls(names[0]),
         after=escape_controls(names[1]),
-        lines=tuple(_told_apart(lines)),
+        lines=tuple(_distinguished(lines)),
         only_before=alone[0],
         only_after=alone[1],
         busy=sum(len(frozenset().union(*(m.busy for m in side))) for side in (before, after)),
@@ -200,7 +200,7 @@ def _differing(line: Line) -> tuple[str, ...]:
     )
 
 
-def _told_apart(lines: Sequence[Line]) -> Iterator[Line]:
+def _distinguished(lines: Sequence[Line]) -> Iterator[Line]:
     """The lines, with the columns that tell cells of their kind apart."""
     found: dict[str, set[Key]] = defaultdict(set)
     for line in lines:

@@ -199,7 +199,7 @@ def _measurement(rows: list[Any]) -> Measurement:
 def _prepared(evidence: Evidence) -> pd.DataFrame:
     """Compared figures, each with its control; None where a column does not apply."""
     table = evidence.figures
-    versions = {kept.record.id: measuring(kept.cell) for kept in evidence.kept}
+    versions = {one.record.id: measuring(one.cell) for one in evidence.measurements}
     sides = table[table["metric"].isin(["control_before", "control_after"]) & (table["value"] > 0)]
     controls = sides.groupby("record")["value"].agg(["prod", "size"])
     control = np.sqrt(controls["prod"][controls["size"] == 2])

@@ -19,7 +19,7 @@ from lra.core.catalogue import NO_MIXING
 from lra.core.cells import QualityCell
 from lra.core.escape import escape_controls
 from lra.core.protocol import Rows
-from lra.report.load.kept import protocol_hash
+from lra.report.load.measurement import protocol_hash
 from lra.report.load.select import Evidence
 from lra.report.load.settings import QualitySetting
 from lra.report.load.versions import data_hash

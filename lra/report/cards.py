@@ -21,7 +21,7 @@ from lra.report.analysis import Analysis
 from lra.report.baselines import Simple, shortcut
 from lra.report.checks import Check, check_of, checks
 from lra.report.crossover import crossover_value, crossovers
-from lra.report.leaderboard import Leaderboard, Standing, leaderboard
+from lra.report.leaderboard import Entry, Leaderboard, leaderboard
 from lra.report.load.frame import typed
 from lra.report.load.variants import chosen
 from lra.report.model import Row, Section, Table, Value, drawn, there
@@ -107,13 +107,13 @@ class _Cards:
         """Return the card of one mechanism."""
         check = self.checks.get(name)
         declared = check.card if check else {}
-        standing = next((s for s in self.board.standings if s.key.mechanism == name), None)
+        entry = next((s for s in self.board.entries if s.key.mechanism == name), None)
         return Card(
             mechanism=name,
             name=escape_controls(name),
             title=str(declared.get("title", "")),
             paper=str(declared.get("paper", "")),
-            facts=tuple(_facts(check, standing, self.board)),
+            facts=tuple(_facts(check, entry, self.board)),
             sections=tuple(section for section in self._sections(name) if not section.is_empty),
             command=f"python -m lra run --impl {shlex.quote(escape_controls(name))}",
         )
@@ -145,7 +145,7 @@ class _Cards:
 
 
 def _facts(
-    check: Check | None, standing: Standing | None, board: Leaderboard
+    check: Check | None, entry: Entry | None, board: Leaderboard
 ) -> Iterable[tuple[str, str]]:
     """Claims of the card, and the mechanism's row of the leaderboard."""
     if check is not None:
@@ -156,17 +156,17 @@ def _facts(
             yield "Equals softmax attention", str(card.get("softmax", ""))
         broken = len(check.broken)
         yield "Laws held", f"{check.held} of {check.held + broken}"
-    if standing is None:
+    if entry is None:
         return
     call = _MODES[board.mode]
-    if standing.time and board.length:
-        text = f"{figures(standing.time.value, standing.time.spread, most=2)} of {EXACT}'s"
+    if entry.time and board.length:
+        text = f"{figures(entry.time.value, entry.time.spread, most=2)} of {EXACT}'s"
         yield f"Time of a {call} at length {board.length:,}", text
-    if standing.memory and board.length:
-        text = f"{figures(standing.memory.value, standing.memory.spread, most=2)} of {EXACT}'s"
+    if entry.memory and board.length:
+        text = f"{figures(entry.memory.value, entry.memory.spread, most=2)} of {EXACT}'s"
         yield f"Memory of a {call} at length {board.length:,}", text
-    if standing.pays_from is not None:
-        yield f"Faster {call} from length", standing.pays_from.text
+    if entry.pays_from is not None:
+        yield f"Faster {call} from length", entry.pays_from.text
 
 
 Shortcuts = Mapping[str, Simple | None]

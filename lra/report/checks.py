@@ -12,7 +12,7 @@ from lra.core.cells import VerifyCell
 from lra.core.findings import Finding
 from lra.core.peers import PREFIX
 from lra.core.records import Record
-from lra.report.load.kept import Origin, variant_id
+from lra.report.load.measurement import Origin, variant_id
 from lra.report.load.select import Evidence
 from lra.report.load.versions import pairs
 

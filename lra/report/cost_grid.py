@@ -11,7 +11,7 @@ import pandas as pd
 
 from lra.core.catalogue import EXACT
 from lra.report.costs import Costs, fastest
-from lra.report.rows import Key, shown
+from lra.report.rows import Key, row_keys
 
 
 class Place(NamedTuple):
@@ -110,7 +110,7 @@ def grid_of(pooled: pd.DataFrame, figures: pd.DataFrame, *, timed: bool) -> Grid
     """Return the grid of one metric and mode, from pooled figures and those of each process."""
     if pooled.empty:
         return None
-    keys = shown(figures)
+    keys = row_keys(figures)
     by_id: dict[tuple[str, str], Key] = {(key.origin, key.variant): key for key in keys}
     places: dict[tuple[Key, int], Place] = {}
     names = ["origin", "variant", "length"]

@@ -12,7 +12,7 @@ from lra.core.cells import QualityCell
 from lra.core.escape import escape_controls
 from lra.report.accuracy import ROW, Accuracies
 from lra.report.baselines import ENTROPY, simple
-from lra.report.load.kept import protocol_hash
+from lra.report.load.measurement import protocol_hash
 from lra.report.load.select import Evidence
 from lra.report.words import figures, percent
 
@@ -51,17 +51,17 @@ def doubts(evidence: Evidence, scored: Iterable[Accuracies]) -> list[Doubt]:
     for scores in scored:
         least |= _entropies(evidence, scores)
     found: dict[tuple[str, ...], tuple[float, Doubt]] = {}
-    for kept in evidence.kept:
-        cell, record = kept.cell, kept.record
+    for measurement in evidence.measurements:
+        cell, record = measurement.cell, measurement.record
         if not isinstance(cell, QualityCell) or record.status != "ok":
             continue
         metrics = {name: metric.value for name, metric in record.metrics.items()}
         protocol = protocol_hash(cell)
         for kind, value, detail in _of(metrics, record.method, least.get(protocol)):
-            key = (kind, kept.origin, kept.variant, protocol)
+            key = (kind, measurement.origin, measurement.variant, protocol)
             doubt = Doubt(
-                kind, kept.origin, kept.variant, protocol, kept.label, cell.data.task,
-                cell.scale, detail,
+                kind, measurement.origin, measurement.variant, protocol, measurement.label,
+                cell.data.task, cell.scale, detail,
             )  # fmt: skip
             if key not in found or value < found[key][0]:
                 found[key] = (value, doubt)

@@ -13,11 +13,11 @@ import pandas as pd
 
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.report.load.frame import ERRORS
-from lra.report.load.kept import Origin
+from lra.report.load.measurement import Origin
 from lra.report.load.select import Evidence
 from lra.report.load.settings import ErrorSetting
-from lra.report.load.variants import in_force, told_apart
-from lra.report.rows import Key, shown
+from lra.report.load.variants import distinguishing_settings, in_force
+from lra.report.rows import Key, row_keys
 
 ROUNDING = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
 """Relative error, by dtype, below which it is rounding: a mechanism with such an error is no
@@ -124,7 +124,7 @@ def _errors(evidence: Evidence, setting: ErrorSetting, group: pd.DataFrame) -> E
             records["origin"], records["variant"], records["config"], strict=True
         )
     }
-    keys = sorted(shown(group), key=lambda key: _place(key, configs[key.origin, key.variant]))
+    keys = sorted(row_keys(group), key=lambda key: _place(key, configs[key.origin, key.variant]))
     by_id = {(str(key.origin), key.variant): key for key in keys}
     values: dict[tuple[At, str], Error] = {}
     methods: dict[At, list[Mapping[str, Any]]] = defaultdict(list)
@@ -203,7 +203,7 @@ def _budget_curves(
             rest = {name: value for name, value in config.items() if type(value) is not int}
             groups[key.origin, key.mechanism][json.dumps(rest, sort_keys=True)].append(key)
     for by_rest in groups.values():
-        apart = told_apart([json.loads(rest) for rest in by_rest])
+        apart = distinguishing_settings([json.loads(rest) for rest in by_rest])
         for other, keys in zip(apart, by_rest.values(), strict=True):
             own = [configs[key.origin, key.variant] for key in keys]
             numbers = [name for name in own[0] if all(type(c.get(name)) is int for c in own)]

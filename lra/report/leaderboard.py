@@ -25,7 +25,7 @@ from lra.report.crossover import crossover_value, crossovers
 from lra.report.load.frame import PEAK_MEMORY, typed
 from lra.report.load.settings import CostSetting
 from lra.report.model import Value
-from lra.report.rows import Key, shown
+from lra.report.rows import Key, row_keys
 from lra.verdict.accuracy import above_chance, paired_difference
 
 _SURE = 1.96
@@ -50,7 +50,7 @@ class Ratio(msgspec.Struct, frozen=True):
         return apart and (1 + CLOSE) * self.value < other.value
 
 
-class Standing(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True):
     """Results of one mechanism: a row of the leaderboard."""
 
     key: Key
@@ -88,17 +88,17 @@ class Leaderboard(msgspec.Struct, frozen=True, dict=True):
     decoding: CostSetting | None
     decoded: int | None
     """Length of the context before the timed decoding step."""
-    standings: tuple[Standing, ...]
+    entries: tuple[Entry, ...]
     front: frozenset[Key]
 
-    def name(self, one: Standing) -> str:
+    def name(self, one: Entry) -> str:
         """Return the mechanism, with its settings where the board has several rows of it."""
         alone = self._rows[one.key.origin, one.key.mechanism] == 1
         return one.key.name if alone else one.key.label
 
     @cached_property
     def _rows(self) -> Counter[tuple[str, str]]:
-        return Counter((one.key.origin, one.key.mechanism) for one in self.standings)
+        return Counter((one.key.origin, one.key.mechanism) for one in self.entries)
 
 
 def leaderboard(
@@ -129,8 +129,8 @@ def leaderboard(
     means = _scores(scores)
     beaten = _beaten(scores, _shortcuts(analysis, scores))
     resized = _resized(scores)
-    standings = tuple(
-        Standing(
+    entries = tuple(
+        Entry(
             key=key,
             score=means.get((key.origin, key.variant)),
             time=calls.of(key, "latency"),
@@ -151,31 +151,31 @@ def leaderboard(
         length=length,
         decoding=decoding,
         decoded=decoded,
-        standings=standings,
-        front=front(standings, scores),
+        entries=entries,
+        front=front(entries, scores),
     )
 
 
-def front(standings: Iterable[Standing], scores: Accuracies | None) -> frozenset[Key]:
+def front(entries: Iterable[Entry], scores: Accuracies | None) -> frozenset[Key]:
     """Return the front of accuracy and time: a mechanism is on it unless another is surely better
     in one of the two and not surely worse in the other. No mixing is never on it."""
     placed = [
         one
-        for one in standings
+        for one in entries
         if one.time and one.score and one.key.mechanism != NO_MIXING and not _is_nan(one.score)
     ]
-    told = _Told(scores)
+    order = _AccuracyOrder(scores)
 
-    def beats(one: Standing, other: Standing) -> bool:
+    def beats(one: Entry, other: Entry) -> bool:
         assert one.time and other.time, "only what is placed is compared"
         if one.time.is_below(other.time):
-            return not told.better(other, one)
-        return not other.time.is_below(one.time) and told.better(one, other)
+            return not order.better(other, one)
+        return not other.time.is_below(one.time) and order.better(one, other)
 
     return frozenset(one.key for one in placed if not any(beats(other, one) for other in placed))
 
 
-class _Told:
+class _AccuracyOrder:
     """Accuracies of one table, to tell whether two mechanisms differ."""
 
     def __init__(self, scores: Accuracies | None) -> None:
@@ -190,7 +190,7 @@ class _Told:
                 if protocol in self._rows:
                     self._seeds[origin, variant][protocol] = seeds
 
-    def better(self, one: Standing, other: Standing) -> bool:
+    def better(self, one: Entry, other: Entry) -> bool:
         """Return whether one mechanism is surely more accurate than another.
 
         By pairs of seeds where both have several; else by sampling of the test rows alone, the
@@ -306,10 +306,10 @@ def _keys(
     if scores is not None:
         protocols = [column.protocol for column in scores.columns]
         own = figures[(figures["metric"] == scores.metric) & figures["protocol"].isin(protocols)]
-        return shown(own)
+        return row_keys(own)
     costs = analysis.costs.figures
     id = setting.id if setting else ""
-    return shown(costs[(costs["setting"] == id) & (costs["length"] == (length or 0))])
+    return row_keys(costs[(costs["setting"] == id) & (costs["length"] == (length or 0))])
 
 
 def _scores(scores: Accuracies | None) -> dict[tuple[str, str], Score]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from lra.report.load.kept import Origin
+from lra.report.load.measurement import Origin
 
 Level = Literal["results", "appendix"]
 """results: for readers with time. appendix: folded, to be looked up."""

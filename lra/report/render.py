@@ -38,9 +38,9 @@ def findings(
     """Return the findings of a report on these records, out of a store, without drawing it."""
     from lra.report.assemble import analyse
     from lra.report.load.select import join
-    from lra.report.sections.headline import spoken
+    from lra.report.sections.headline import terminal_summary
 
-    return _printed(*spoken(analyse(join(records, reference, store=store))))
+    return _printed(*terminal_summary(analyse(join(records, reference, store=store))))
 
 
 def render(
@@ -65,7 +65,7 @@ def render(
     from lra.report.assemble import analyse, assemble
     from lra.report.cards import cards
     from lra.report.load.select import join
-    from lra.report.sections.headline import spoken
+    from lra.report.sections.headline import terminal_summary
     from lra.report.write.csv import csv_text
     from lra.report.write.html import CARDS, card_html, report_html
     from lra.report.write.latex import report_latex
@@ -93,7 +93,7 @@ def render(
         raise LraError(
             f"cannot write the report to '{out}': {system_reason(error)}; {remedy} another folder"
         ) from error
-    return Rendered(out / "index.html", _printed(*spoken(analysis)))
+    return Rendered(out / "index.html", _printed(*terminal_summary(analysis)))
 
 
 def _printed(sentences: Iterable[str], table: str) -> Findings:

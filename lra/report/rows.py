@@ -12,7 +12,7 @@ from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.escape import escape_controls
 from lra.core.peers import PREFIX
 from lra.core.records import Failure, Status
-from lra.report.load.kept import Origin
+from lra.report.load.measurement import Origin
 from lra.report.model import Row, Value
 from lra.report.words import NO_VALUE, NOT_RUN, ending, listing
 
@@ -43,7 +43,7 @@ class Key(NamedTuple):
         return Row(self.label, tuple(values), self.mechanism, self.variant, self.origin, group)
 
 
-def shown(figures: pd.DataFrame) -> list[Key]:
+def row_keys(figures: pd.DataFrame) -> list[Key]:
     """Return the rows of figures that share a table: the run's before the reference's, exact
     attention and the floor last.
 

@@ -13,10 +13,10 @@ import pandas as pd
 
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.report.accuracy import ACCURACY, Accuracies, scored
-from lra.report.load.kept import measured
+from lra.report.load.measurement import measured
 from lra.report.load.select import Evidence
 from lra.report.load.versions import among, apart, measuring, text
-from lra.report.rows import Key, of, shown
+from lra.report.rows import Key, of, row_keys
 from lra.verdict.accuracy import Accuracies as BySeed
 from lra.verdict.accuracy import (
     Difference,
@@ -82,7 +82,7 @@ def statistics(evidence: Evidence, scores: Accuracies) -> Statistics | None:
     # No test compares two versions of the measuring code.
     versions = [text(among(pairs, features)) for pairs in measured_by]
     own = own.assign(part=own["protocol"] + " " + pd.Series(versions, own.index, dtype=object))
-    known = {key: _by_seed(of(own, key)) for key in shown(own)}
+    known = {key: _by_seed(of(own, key)) for key in row_keys(own)}
     known = {key: one for key, one in known.items() if _has_several(one, wanted)}
     if len(known) < 2:
         return None

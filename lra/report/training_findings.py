@@ -11,7 +11,7 @@ import pandas as pd
 from lra.report.accuracy import ACCURACY, BITS, Accuracies, Column
 from lra.report.analysis import Analysis
 from lra.report.load.settings import QualitySetting
-from lra.report.rows import Key, shown
+from lra.report.rows import Key, row_keys
 
 Finding = TypeVar("Finding")
 
@@ -32,7 +32,7 @@ class Trainings(msgspec.Struct, Generic[Finding], frozen=True):
         return self.found.get((key.origin, key.variant, column.protocol), ())
 
 
-def whole(scores: Accuracies) -> QualitySetting:
+def whole_setting(scores: Accuracies) -> QualitySetting:
     """Return the setting of the same trainings on whole inputs."""
     return msgspec.structs.replace(scores.setting, by_token=False)
 
@@ -46,11 +46,11 @@ def trainings(
     own = own[own["metric"].isin([ACCURACY, BITS])]
     own = own[[id in findings for id in zip(own["origin"], own["record"], strict=True)]]
     made = []
-    for setting in dict.fromkeys(map(whole, analysis.accuracies)):
+    for setting in dict.fromkeys(map(whole_setting, analysis.accuracies)):
         columns = [
             column
             for scores in analysis.accuracies
-            if whole(scores) == setting
+            if whole_setting(scores) == setting
             for column in scores.columns
             if (own["protocol"] == column.protocol).any()
         ]
@@ -61,5 +61,5 @@ def trainings(
             key = (origin, variant, protocol)
             found[key] = (*found.get(key, ()), findings[origin, record])
         if columns:
-            made.append(Trainings(setting, tuple(columns), tuple(shown(mine)), found, mine))
+            made.append(Trainings(setting, tuple(columns), tuple(row_keys(mine)), found, mine))
     return made

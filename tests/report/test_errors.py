@@ -13,7 +13,7 @@ from lra.report.model import Table, Value
 from lra.report.plots.error import budget_figure, scale_figure
 from lra.report.plots.style import Looks
 from lra.report.sections.error import ratio_text, sections, sentences
-from lra.report.sections.headline import spoken
+from lra.report.sections.headline import terminal_summary
 from lra.report.words import TIMES
 from report.analysed import analysed, recast, texts, values
 from report.sample import THERE, efficiency, error, mechanism
@@ -244,7 +244,7 @@ def test_errors_have_two_figures_three_where_seeds_support_them_or_are_powers() 
 
 
 def test_a_store_with_errors_alone_has_them_in_its_headline_and_terminal() -> None:
-    told, table = spoken(analysed([performer(n, 256) for n in (16, 64)]))
+    told, table = terminal_summary(analysed([performer(n, 256) for n in (16, 64)]))
     assert "exact softmax attention" in told[0] and "features=16" in table
-    timed, _ = spoken(analysed([performer(16, 256), efficiency("sdpa", 512, "train")]))
+    timed, _ = terminal_summary(analysed([performer(16, 256), efficiency("sdpa", 512, "train")]))
     assert not any("softmax attention" in sentence for sentence in timed)

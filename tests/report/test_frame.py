@@ -9,7 +9,7 @@ import pytest
 
 from lra.core.records import Record
 from lra.report.load.frame import CELL_COLUMNS, FIGURE_COLUMNS, frame
-from lra.report.load.kept import variant_id
+from lra.report.load.measurement import variant_id
 from lra.report.load.select import join
 from lra.report.load.settings import CostSetting, QualitySetting
 from lra.report.write.csv import csv_text

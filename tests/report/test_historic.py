@@ -30,7 +30,7 @@ def test_the_first_and_the_last_of_a_timing_are_one_question() -> None:
     first, last = read(FIRST), read(LAST)
     assert len({first.cell.id, last.cell.id, first.id, last.id}) == 4
     selection = join([first, last], [])
-    assert [kept.record.id for kept in selection.kept] == [LAST]
+    assert [kept.record.id for kept in selection.measurements] == [LAST]
     assert selection.superseded == 1
 
 

@@ -119,7 +119,7 @@ def test_ratios_are_to_exact_attention_at_the_longest_length_that_most_reached()
     records.append(efficiency(EXACT, 4096, "train", 8.0))
     found = board(records)
     assert found.length == 1024
-    linear = next(one for one in found.standings if one.key.mechanism == "linear")
+    linear = next(one for one in found.entries if one.key.mechanism == "linear")
     assert linear.time is not None and linear.time.value == pytest.approx(0.25)
     assert not linear.time.elsewhere and not linear.time.other_settings
 
@@ -130,7 +130,7 @@ def test_what_was_timed_elsewhere_stands_by_its_ratio_there() -> None:
     for name, second in ((EXACT, 4.0), ("linear", 1.0)):
         theirs += [efficiency(name, n, "train", second, machine=THERE) for n in (512, 1024)]
     found = board(own, theirs)
-    linear = next(one for one in found.standings if one.key.mechanism == "linear")
+    linear = next(one for one in found.entries if one.key.mechanism == "linear")
     assert linear.time is not None and linear.time.elsewhere
     assert linear.time.value == pytest.approx(0.25)
 
@@ -139,7 +139,7 @@ def test_what_was_trained_with_other_settings_than_timed_says_so() -> None:
     records = [quality(mechanism("linear", features=8), "text", 0.7), quality(EXACT, "text", 0.8)]
     for one, second in ((mechanism("linear", features=64), 0.2), (mechanism(EXACT), 1.0)):
         records += [efficiency(one, n, "train", second) for n in (512, 1024)]
-    linear = next(one for one in board(records).standings if one.key.mechanism == "linear")
+    linear = next(one for one in board(records).entries if one.key.mechanism == "linear")
     assert linear.time is not None and linear.time.other_settings
 
 
@@ -182,7 +182,7 @@ def test_a_shortcut_that_is_not_beaten_is_marked() -> None:
     """On 2,000 test rows a point above it is luck."""
     accuracy = {EXACT: 0.9, "linear": 0.55, "performer": 0.61, "full": 0.64}
     found = board([*run(accuracy, dict.fromkeys(accuracy, 1.0)), baseline("text", bag=0.6)])
-    beaten = {one.key.mechanism: one.beats_shortcut for one in found.standings}
+    beaten = {one.key.mechanism: one.beats_shortcut for one in found.entries}
     assert beaten == {EXACT: True, "linear": False, "performer": False, "full": True}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lra.core.records import Record
-from lra.report.load.kept import measured
+from lra.report.load.measurement import measured
 from lra.report.load.versions import data_hash
 from lra.report.model import Section
 from lra.report.sections.protocol import sections

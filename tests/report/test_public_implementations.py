@@ -13,7 +13,7 @@ from lra.core.records import Record
 from lra.core.scales import load_suite
 from lra.report.model import Value
 from lra.report.pairs import pairs_of, processes
-from lra.report.sections.peers import Beside, Place, analyse, sections
+from lra.report.sections.peers import PeerComparison, Place, analyse, sections
 from lra.report.words import TIMES
 from report.analysed import analysed
 from report.sample import efficiency, mechanism, with_metrics
@@ -44,7 +44,7 @@ def beside(
     ]
 
 
-def only(*records: Record) -> Beside:
+def only(*records: Record) -> PeerComparison:
     (one,) = analyse(analysed(records))
     return one
 
@@ -271,7 +271,7 @@ def test_other_lengths_and_no_counterpart_give_no_row() -> None:
     assert none(*timed(OURS, (2.0,)), *timed(mechanism("peer:gone"), (6.0,)))
     # A reference is no round of the run.
     beside_run = analysed(timed(OURS, (2.0,)), timed(THEIRS, (6.0,)))
-    assert len(beside_run.evidence.kept) == 2 and analyse(beside_run) == []
+    assert len(beside_run.evidence.measurements) == 2 and analyse(beside_run) == []
 
 
 def test_the_summary_counts_every_outcome() -> None:

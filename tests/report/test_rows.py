@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lra.core.records import Record
 from lra.report.load.select import join
-from lra.report.rows import shown
+from lra.report.rows import row_keys
 
 from .sample import efficiency, error, mechanism, quality
 
@@ -15,7 +15,7 @@ OLD = "2026-11-01T00:00:00Z"
 
 def _rows(metric: str, run: Sequence[Record], reference: Sequence[Record]) -> list[str]:
     figures = join(run, reference).figures
-    return [key.row(()).title for key in shown(figures[figures["metric"] == metric])]
+    return [key.row(()).title for key in row_keys(figures[figures["metric"] == metric])]
 
 
 def test_a_run_without_a_figure_hides_no_reference_that_has_one() -> None:

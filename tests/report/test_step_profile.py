@@ -183,7 +183,7 @@ def test_a_run_of_profiles_alone_prints_its_trainings_and_operators() -> None:
         profile("sdpa", "text"),
         profile("lstm", "text", status="oom"),
     ]
-    found = page.spoken(join(records, []))
+    found = page.terminal_summary(join(records, []))
     assert found is not None
     sentences, printed = found
     assert sentences == (
@@ -192,8 +192,8 @@ def test_a_run_of_profiles_alone_prints_its_trainings_and_operators() -> None:
         "sdpa on text: most self time in addmm 50 % and softmax 25 %.",
     )
     assert printed is not None and titles(printed) == ["linear", "sdpa"]
-    assert page.spoken(join(records[2:], [])) == ((), None)
-    assert page.spoken(join([quality("linear", "text"), ceiling()], [])) is None
+    assert page.terminal_summary(join(records[2:], [])) == ((), None)
+    assert page.terminal_summary(join([quality("linear", "text"), ceiling()], [])) is None
     assert sections(quality("linear", "text"), ceiling()) == []
 
 

@@ -181,7 +181,7 @@ def test_a_reference_is_searched_by_itself_and_says_its_rates():
     selection = join([tried(1e-2, test=0.6, validation=0.7)], reference)
     rates = [
         (kept.origin, kept.record.cell.training.learning_rate, kept.rates_tried)
-        for kept in selection.kept
+        for kept in selection.measurements
     ]
     assert rates == [("run", 1e-2, (1e-2,)), ("reference", 1e-3, (1e-3, 3e-3, 1e-2))]
     assert texts([tried(1e-2, test=0.6, validation=0.7)], reference) == {

@@ -11,7 +11,7 @@ from lra.adapters.hugging_face import OPTIONS, HuggingFaceConfig
 from lra.adapters.masks import MaskedConfig
 from lra.adapters.module import ModuleConfig
 from lra.report.load.select import join
-from lra.report.load.variants import chosen, in_force, told_apart
+from lra.report.load.variants import chosen, distinguishing_settings, in_force
 
 from .sample import efficiency, mechanism, quality
 
@@ -77,9 +77,11 @@ def test_a_record_from_before_a_switch_is_the_same_as_one_at_its_default(
         [quality(old, "text"), quality(new, "text", started=NEWER)],
         [efficiency(old, 512), efficiency(new, 512, started=NEWER)],
     ):
-        (kept,) = join(records, []).kept
+        (kept,) = join(records, []).measurements
         assert (kept.label, kept.record) == ("peer:x", records[1])
-    labels = {one.label for one in join([quality(m, "text") for m in (old, other)], []).kept}
+    labels = {
+        one.label for one in join([quality(m, "text") for m in (old, other)], []).measurements
+    }
     assert labels == {"peer:x (cross=yes)", "peer:x (cross=no)"}
 
 
@@ -89,7 +91,7 @@ def test_configurations_that_differ_stay_apart_in_force() -> None:
         for key, value in (("mask_form", ""), ("mask_form", "additive"), ("mask_per_head", True)):
             other = {**defaults, key: value}
             assert (in_force(other) == in_force(defaults)) is (other == defaults)
-    assert told_apart([ADAPTERS[0], {**ADAPTERS[0], "temperature": 2}]) == [
+    assert distinguishing_settings([ADAPTERS[0], {**ADAPTERS[0], "temperature": 2}]) == [
         "temperature=none",
         "temperature=2",
     ]

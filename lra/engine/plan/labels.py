@@ -17,7 +17,7 @@ from lra.core.cells import (
 )
 from lra.core.escape import escape_controls
 from lra.engine.jobs import Job
-from lra.report.load.variants import told_apart
+from lra.report.load.variants import distinguishing_settings
 
 _LACKING: dict[type[Cell], tuple[str, ...]] = {
     QualityCell: ("scale", "order", "seed", "rate"),
@@ -66,7 +66,7 @@ def _settings(cells: Sequence[Cell]) -> dict[str, list[str]]:
         if mechanism := getattr(cell, "mechanism", None):
             mechanisms[mechanism.name][cell.id] = mechanism.config
     for configs in mechanisms.values():
-        for id, words in zip(configs, told_apart([*configs.values()]), strict=True):
+        for id, words in zip(configs, distinguishing_settings([*configs.values()]), strict=True):
             found[id] = [escape_controls(words)] if words else []
     return found
 

@@ -16,7 +16,7 @@ import pandas as pd
 from lra.core.cells import BaselineCell, EfficiencyCell, ErrorCell, QualityCell
 from lra.core.escape import escape_controls
 from lra.core.records import Metric, Record
-from lra.report.load.kept import Kept, protocol_hash
+from lra.report.load.measurement import Measurement, protocol_hash
 from lra.report.load.settings import settings_of
 from lra.report.load.versions import data_hash, measuring, mechanism, text
 
@@ -110,14 +110,16 @@ def public(table: pd.DataFrame) -> pd.DataFrame:
     return shown.assign(**{name: shown[name].where(shown[name] != "", None) for name in texts})
 
 
-def frame(kept: Sequence[Kept]) -> pd.DataFrame:
+def frame(measurements: Sequence[Measurement]) -> pd.DataFrame:
     """Return a row for each figure, and for each figure that a cell of its kind lacks.
 
     A cell that is not ok has no headline figure, whatever its record holds.
     """
     cells: list[list[Any]] = []
     own: list[list[Any]] = []
-    for place, (one, setting) in enumerate(zip(kept, settings_of(kept), strict=True)):
+    for place, (one, setting) in enumerate(
+        zip(measurements, settings_of(measurements), strict=True)
+    ):
         shared = _cell(one, setting.id)
         cells.append([shared[name] for name in CELL_COLUMNS])
         own += [[place, *row] for row in _figures(one)]
@@ -131,12 +133,12 @@ def _typed(table: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
     return table.astype({name: _TYPES[kind] for name, kind in types.items()})
 
 
-def _figures(kept: Kept) -> Iterable[list[Any]]:
+def _figures(measurement: Measurement) -> Iterable[list[Any]]:
     """Metrics of a record by name, in the order of `FIGURE_COLUMNS`."""
-    record = kept.record
+    record = measurement.record
     # A task's baselines are known only from its records.
-    known = isinstance(kept.cell, BaselineCell) and record.status == "ok"
-    expected = {} if known else _expected(kept)
+    known = isinstance(measurement.cell, BaselineCell) and record.status == "ok"
+    expected = {} if known else _expected(measurement)
     for name in sorted({*expected, *record.metrics}):
         metric = record.metrics.get(name)
         if metric is None or (record.status != "ok" and name in expected):
@@ -159,9 +161,9 @@ def _reason(record: Record) -> str:
     return record.failure.message if record.failure else record.status
 
 
-def _expected(kept: Kept) -> dict[str, Metric]:
+def _expected(measurement: Measurement) -> dict[str, Metric]:
     """Headline metrics of a kind of cell, as for a cell without a measurement."""
-    cell = kept.cell
+    cell = measurement.cell
     if isinstance(cell, QualityCell):
         if cell.metric == "bits_per_byte":
             return {"bits_per_byte": Metric(value=None, unit="bit")}
@@ -186,18 +188,18 @@ def _declared(record: Record, metric: str) -> str:
     return escape_controls(found) if isinstance(found, str) else ""
 
 
-def _cell(kept: Kept, setting: str) -> dict[str, Any]:
+def _cell(measurement: Measurement, setting: str) -> dict[str, Any]:
     """Values that all figures of a record share, by column."""
-    record, cell = kept.record, kept.cell
+    record, cell = measurement.record, measurement.cell
     row: dict[str, Any] = {
         name: {"str": "", "bool": False}.get(kind) for name, kind in CELL_COLUMNS.items()
     }
     row |= {
-        "origin": kept.origin,
+        "origin": measurement.origin,
         "record": record.id,
         "kind": _KINDS[type(cell)],
-        "variant": kept.variant,
-        "label": kept.label,
+        "variant": measurement.variant,
+        "label": measurement.label,
         "setting": setting,
         "scale": cell.scale,
         "machine": cell.machine.name,
@@ -205,7 +207,7 @@ def _cell(kept: Kept, setting: str) -> dict[str, Any]:
         "torch": cell.torch,
         "measured_by": text(measuring(cell)),
         "started_at": record.started_at,
-        "disturbed": kept.disturbed,
+        "disturbed": measurement.disturbed,
         "parameters": record.parameters,
         "best_step": record.best_step,
         "status": record.status,
@@ -250,7 +252,7 @@ def _cell(kept: Kept, setting: str) -> dict[str, Any]:
             "devices": devices if isinstance(devices, int) else None,
             "seed": cell.seed,
             "learning_rate": cell.training.learning_rate,
-            "rates_tried": ", ".join(f"{rate:g}" for rate in kept.rates_tried),
+            "rates_tried": ", ".join(f"{rate:g}" for rate in measurement.rates_tried),
             "protocol": protocol_hash(cell),
         }
     if isinstance(cell, ErrorCell):

@@ -29,11 +29,11 @@ from lra.core.protocol import Machine
 from lra.core.records import Record
 from lra.report.load.disturbed import disturbed
 from lra.report.load.frame import frame
-from lra.report.load.kept import Kept, Origin, measured, protocol_hash, variant_of
+from lra.report.load.measurement import Measurement, Origin, measured, protocol_hash, variant_of
+from lra.report.load.protocol_mismatch import ProtocolMismatch, protocol_mismatches
 from lra.report.load.settings import Setting, settings_of
 from lra.report.load.tuned import chosen, rates_tried
-from lra.report.load.unlike import Unlike, unlike
-from lra.report.load.variants import told_apart
+from lra.report.load.variants import distinguishing_settings
 from lra.report.load.versions import Pairs, data_hash, pairs, with_edits
 
 _Rates = Mapping[str, tuple[float, ...]]
@@ -43,7 +43,7 @@ _Rates = Mapping[str, tuple[float, ...]]
 class Evidence(msgspec.Struct, frozen=True, dict=True):
     """Selected records of a report."""
 
-    kept: tuple[Kept, ...]
+    measurements: tuple[Measurement, ...]
     """Records of trainings, simple baselines, timings and errors, in the report's order."""
     checks: tuple[Record, ...]
     """The run's conformance checks."""
@@ -62,7 +62,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
     """Number of reference records left out for the same reason."""
     unrelated: int
     """Number of reference records left out because nothing in the run shares their protocol."""
-    unlike: tuple[Unlike, ...] = ()
+    mismatches: tuple[ProtocolMismatch, ...] = ()
     """Protocols of the run for whose tasks the reference has only other protocols."""
     others: tuple[Record, ...] = ()
     """Newest checks, pictures, profiles and ceilings of the run."""
@@ -70,7 +70,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def figures(self) -> pd.DataFrame:
         """One tidy frame of all measurements: see `lra.report.load.frame`."""
-        return frame(self.kept)
+        return frame(self.measurements)
 
     @cached_property
     def baselines(self) -> pd.DataFrame:
@@ -80,17 +80,17 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def settings(self) -> dict[str, Setting]:
         """Settings by their id in the column `setting`."""
-        return {setting.id: setting for setting in settings_of(self.kept)}
+        return {setting.id: setting for setting in settings_of(self.measurements)}
 
     @cached_property
     def records(self) -> dict[tuple[str, str], Record]:
         """Records by origin and id, for content that is no figure: curves, methods, protocols."""
-        return {(kept.origin, kept.record.id): kept.record for kept in self.kept}
+        return {(one.origin, one.record.id): one.record for one in self.measurements}
 
     @property
-    def own(self) -> list[Kept]:
+    def own(self) -> list[Measurement]:
         """Records of the run itself."""
-        return [kept for kept in self.kept if kept.origin == "run"]
+        return [one for one in self.measurements if one.origin == "run"]
 
 
 def join(
@@ -143,7 +143,7 @@ def join(
     }
     measured_here = {cell.mechanism.name for cell in cells if not isinstance(cell, BaselineCell)}
     return Evidence(
-        kept=tuple(kept),
+        measurements=tuple(kept),
         checks=tuple(checks),
         reference_checks=_of(VerifyCell, reference, names_in_report, checks),
         shown=(*shown, *_of(ShowCell, reference, measured_here, shown)),
@@ -152,7 +152,9 @@ def join(
         superseded=len(own_keys) - len(newest),
         superseded_reference=len(candidates) - len(newest_other),
         unrelated=len(other) - len(fitting),
-        unlike=unlike(_trained(cells), _trained(map(measured, other)), {EXACT, NO_MIXING}),
+        mismatches=protocol_mismatches(
+            _trained(cells), _trained(map(measured, other)), {EXACT, NO_MIXING}
+        ),
         others=tuple(_latest(rest, lambda record: _whatever_code(record.cell)).values()),
     )
 
@@ -162,7 +164,7 @@ def _kept(
     fitting: Sequence[Record],
     busy: Collection[tuple[Origin, str]],
     rates: Mapping[Origin, _Rates],
-) -> list[Kept]:
+) -> list[Measurement]:
     """Records of the run and fitting ones of the reference, with their labels, in the report's
     order."""
     # A budget distinguishes errors; it is no reason to name settings elsewhere.
@@ -171,7 +173,7 @@ def _kept(
     labels = _labels(errors) | _labels(not_errors)
     origins: list[tuple[Origin, Sequence[Record]]] = [("run", run), ("reference", fitting)]
     kept = [
-        Kept(
+        Measurement(
             origin,
             variant_of(measured(record)),
             labels[_named(measured(record))],
@@ -331,7 +333,7 @@ def _labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     settings: dict[str, str] = {}
     for name in several:
         ordered = sorted(configs[name])
-        differences = told_apart([configs[name][variant] for variant in ordered])
+        differences = distinguishing_settings([configs[name][variant] for variant in ordered])
         settings.update(zip(ordered, differences, strict=True))
     return {
         (kind, variant): escape_controls(
@@ -341,8 +343,8 @@ def _labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     }
 
 
-def _order(kept: Kept) -> tuple[object, ...]:
-    cell = kept.cell
+def _order(measurement: Measurement) -> tuple[object, ...]:
+    cell = measurement.cell
     place: tuple[object, ...]
     if isinstance(cell, EfficiencyCell):
         place = (cell.mode, cell.length, cell.replicate)
@@ -350,4 +352,10 @@ def _order(kept: Kept) -> tuple[object, ...]:
         place = (cell.input_scale, cell.length, cell.seed)
     else:
         place = (cell.data.task, 0 if isinstance(cell, BaselineCell) else cell.seed, 0)
-    return (kept.origin != "run", type(cell).__name__, kept.label, *place, kept.record.id)
+    return (
+        measurement.origin != "run",
+        type(cell).__name__,
+        measurement.label,
+        *place,
+        measurement.record.id,
+    )

@@ -11,7 +11,7 @@ import msgspec
 from lra.core.cells import BaselineCell, ErrorCell, MeasuredCell, QualityCell
 from lra.core.hashing import value_hash
 from lra.core.protocol import Machine, ModelSpec
-from lra.report.load.kept import Kept, measured
+from lra.report.load.measurement import Measurement, measured
 from lra.report.load.versions import Pairs, among, apart, measuring, words
 from lra.report.words import count, machine_words
 
@@ -190,12 +190,12 @@ def setting_of(cell: MeasuredCell) -> Setting:
     )
 
 
-def settings_of(kept: Sequence[Kept]) -> list[Setting]:
+def settings_of(measurements: Sequence[Measurement]) -> list[Setting]:
     """Return the setting of each record; timings by different measuring code have different
     ones."""
-    found = [setting_of(one.cell) for one in kept]
+    found = [setting_of(one.cell) for one in measurements]
     sides: dict[str, set[Pairs]] = defaultdict(set)
-    for one, setting in zip(kept, found, strict=True):
+    for one, setting in zip(measurements, found, strict=True):
         if isinstance(setting, CostSetting):
             sides[setting.id].add(measuring(one.cell))
     differing = {id: apart(own) for id, own in sides.items()}
@@ -203,5 +203,5 @@ def settings_of(kept: Sequence[Kept]) -> list[Setting]:
         msgspec.structs.replace(setting, version=among(measuring(measured(one.record)), features))
         if isinstance(setting, CostSetting) and (features := differing[setting.id])
         else setting
-        for one, setting in zip(kept, found, strict=True)
+        for one, setting in zip(measurements, found, strict=True)
     ]

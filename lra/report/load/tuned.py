@@ -8,7 +8,7 @@ from statistics import fmean
 
 from lra.core.cells import QualityCell
 from lra.core.records import Record
-from lra.report.load.kept import protocol_hash, variant_of
+from lra.report.load.measurement import protocol_hash, variant_of
 
 
 def chosen(records: Iterable[Record]) -> list[Record]:

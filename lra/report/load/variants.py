@@ -69,7 +69,7 @@ def _is_adapted(config: Mapping[str, Any]) -> bool:
     return config.keys() >= {"mask_form", "mask_per_head", "always_mask"}
 
 
-def told_apart(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+def distinguishing_settings(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return, for each of several configurations, `key=value` of the keys in which they differ in
     force; a key that one of them lacks is none, or at its default."""
     settings = [flat(in_force(config)) for config in configs]
@@ -83,7 +83,7 @@ def labelled(mechanisms: Sequence[Mechanism]) -> list[str]:
     for one in mechanisms:
         twins[one.name].append(one.config)
     # In the order of twins, that of the mechanisms.
-    apart = {name: iter(told_apart(configs)) for name, configs in twins.items()}
+    apart = {name: iter(distinguishing_settings(configs)) for name, configs in twins.items()}
     return [
         escape_controls(f"{one.name} ({own})" if (own := next(apart[one.name])) else one.name)
         for one in mechanisms

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lra.report.load.kept import Origin
+from lra.report.load.measurement import Origin
 from lra.report.plots.labels import spread
 from lra.report.plots.style import Look
 from lra.report.words import Unit, scale_of

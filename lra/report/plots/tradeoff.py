@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from lra.core.catalogue import EXACT, NO_MIXING
-from lra.report.leaderboard import Leaderboard, Standing
+from lra.report.leaderboard import Entry, Leaderboard
 from lra.report.model import Figure
 from lra.report.plots.labels import Box, beside_circles
 from lra.report.plots.style import FAINT, INK, MUTED, Looks, draw
@@ -31,7 +31,7 @@ def tradeoff_figure(board: Leaderboard, looks: Looks, id: str = "tradeoff") -> F
     """Return accuracy against the speed of calls; None with fewer than two mechanisms placed."""
     placed = [
         one
-        for one in board.standings
+        for one in board.entries
         if one.time and one.score and not math.isnan(one.score.mean) and one.time.value > 0
     ]
     if len(placed) < 2 or board.setting is None:
@@ -59,21 +59,21 @@ def tradeoff_figure(board: Leaderboard, looks: Looks, id: str = "tradeoff") -> F
     )
 
 
-def _has_reference(placed: Sequence[Standing]) -> bool:
+def _has_reference(placed: Sequence[Entry]) -> bool:
     return len({one.key.origin for one in placed}) > 1
 
 
-def _speed(one: Standing) -> float:
+def _speed(one: Entry) -> float:
     assert one.time, "only what has a time is placed"
     return 1.0 / one.time.value
 
 
-def _point(one: Standing) -> tuple[float, float]:
+def _point(one: Entry) -> tuple[float, float]:
     assert one.score, "only what has an accuracy is placed"
     return _speed(one), 100 * one.score.mean
 
 
-def _paint(axes: Axes, placed: Sequence[Standing], steps: Sequence[Standing], looks: Looks) -> None:
+def _paint(axes: Axes, placed: Sequence[Entry], steps: Sequence[Entry], looks: Looks) -> None:
     points = [_point(one) for one in placed]
     memory = [one.memory.value if one.memory else 0.0 for one in placed]
     areas = [max(16.0, _LARGEST * own / (max(memory) or 1.0)) for own in memory]
@@ -109,7 +109,7 @@ def _corners(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 
 def _names(
     axes: Axes,
-    placed: Sequence[Standing],
+    placed: Sequence[Entry],
     points: Sequence[tuple[float, float]],
     areas: Sequence[float],
     colours: Sequence[str],

@@ -15,10 +15,10 @@ from lra.report.analysis import Analysis
 from lra.report.baselines import BAG, ENTROPY, MAJORITY, Simple, simple
 from lra.report.doubts import impossible
 from lra.report.load.frame import typed
-from lra.report.load.kept import Kept, protocol_hash
+from lra.report.load.measurement import Measurement, protocol_hash
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.accuracy import accuracy_figure
-from lra.report.rows import Key, missing, of, reference_notes, shown
+from lra.report.rows import Key, missing, of, reference_notes, row_keys
 from lra.report.words import NO_VALUE, NOT_RUN, figures, listing_of, percent
 
 BASELINES = "Baselines"
@@ -56,10 +56,10 @@ def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
     """Return the rows of a table with their values."""
     wanted = {column.protocol: column for column in scores.columns}
     own = scored(analysis.evidence, scores)
-    keys = tuple(shown(own))
+    keys = tuple(row_keys(own))
     places, means = {}, {}
     rates: dict[tuple[Key, str], str] = {}
-    tuned = _rates(analysis.evidence.kept)
+    tuned = _rates(analysis.evidence.measurements)
     for key in keys:
         for (protocol,), group in of(scores.pooled, key).groupby(["protocol"]):
             (places[key, str(protocol)],) = typed(group, Score)
@@ -86,11 +86,11 @@ def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
     )
 
 
-def _rates(kept: Iterable[Kept]) -> dict[tuple[str, str, str], str]:
+def _rates(measurements: Iterable[Measurement]) -> dict[tuple[str, str, str], str]:
     """Chosen learning rate by origin, variant and protocol, marked where a better one may lie
     beyond those tried."""
     found: dict[tuple[str, str, str], str] = {}
-    for one in kept:
+    for one in measurements:
         if not isinstance(one.cell, QualityCell) or one.cell.track != "tuned":
             continue
         rate, tried = one.cell.training.learning_rate, one.rates_tried

@@ -15,7 +15,7 @@ from lra.report.accuracy import ACCURACY, Accuracies
 from lra.report.analysis import Analysis
 from lra.report.baselines import BAG, guessing, simple
 from lra.report.doubts import doubts
-from lra.report.load.unlike import Unlike
+from lra.report.load.protocol_mismatch import ProtocolMismatch
 from lra.report.words import STATUS, count, listing, listing_of
 from lra.verdict.accuracy import above_chance
 
@@ -88,14 +88,14 @@ def _unlike(analysis: Analysis) -> str:
     every = [column for scores in analysis.accuracies for column in scores.columns]
     found = [
         one
-        for one in analysis.evidence.unlike
+        for one in analysis.evidence.mismatches
         if any(column.protocol in one.protocols for column in every)
     ]
     if not found:
         return ""
     protocols = frozenset(protocol for one in found for protocol in one.protocols)
     settings = tuple(sorted({setting for one in found for setting in one.settings}))
-    whole = Unlike(protocols, settings, all(one.anchored for one in found))
+    whole = ProtocolMismatch(protocols, settings, all(one.anchored for one in found))
     titles = dict.fromkeys(column.title for column in every if column.protocol in protocols)
     return whole.sentence([*titles])
 
@@ -162,7 +162,7 @@ def _versions(figures: pd.DataFrame, by: str) -> Mapping[str, set[str]]:
 def _not_ok(analysis: Analysis) -> str:
     """Sentence on the run's cells that did not end well, by ending; other kinds of cells apart."""
     evidence = analysis.evidence
-    kinds = [("cell", [kept.record for kept in evidence.own])]
+    kinds = [("cell", [one.record for one in evidence.own])]
     kinds += [
         (words, [record for record in evidence.others if isinstance(record.cell, kind)])
         for kind, words in _KINDS.items()
@@ -184,9 +184,9 @@ def _tally(records: list[Record], words: str) -> str:
 
 def _disturbed(analysis: Analysis) -> str:
     """Sentence on the run's timings on a busy machine."""
-    own = [kept for kept in analysis.evidence.own if isinstance(kept.cell, EfficiencyCell)]
-    timed = [kept for kept in own if kept.record.status == "ok"]
-    found = sum(kept.disturbed for kept in timed)
+    own = [one for one in analysis.evidence.own if isinstance(one.cell, EfficiencyCell)]
+    timed = [one for one in own if one.record.status == "ok"]
+    found = sum(one.disturbed for one in timed)
     if not found:
         return ""
     return (

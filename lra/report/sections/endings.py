@@ -19,7 +19,7 @@ from lra.core.cells import (
 from lra.core.escape import escape_controls
 from lra.core.records import Record
 from lra.report.analysis import Analysis
-from lra.report.load.kept import Origin
+from lra.report.load.measurement import Origin
 from lra.report.load.select import Evidence
 from lra.report.load.variants import labelled
 from lra.report.model import Row, Section, Table, Value
@@ -61,7 +61,8 @@ def sections(analysis: Analysis) -> list[Section]:
 def analyse(evidence: Evidence) -> list[Ended]:
     """Return the records that are not ok, those of figures before checks, pictures and the like."""
     found = [
-        Ended(kept.origin, kept.label or "simple baselines", kept.record) for kept in evidence.kept
+        Ended(one.origin, one.label or "simple baselines", one.record)
+        for one in evidence.measurements
     ]
     owned = [
         (record, record.cell.mechanism)

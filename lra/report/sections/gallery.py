@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from lra.core.cells import ShowCell
 from lra.core.records import Record
 from lra.report.analysis import Analysis
-from lra.report.load.kept import variant_id
+from lra.report.load.measurement import variant_id
 from lra.report.load.variants import labelled
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.gallery import gallery_figure

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.report.analysis import Analysis
-from lra.report.leaderboard import Leaderboard, Standing, leaderboard
+from lra.report.leaderboard import Entry, Leaderboard, leaderboard
 from lra.report.model import Headline, Table
 from lra.report.plots.tradeoff import tradeoff_figure
 from lra.report.sections import error, profile
@@ -38,17 +38,20 @@ def headline(analysis: Analysis) -> Headline:
     return Headline(
         sentences=_first_sentences(analysis, board),
         figure=tradeoff_figure(board, analysis.looks),
-        leaderboard=leaderboard_table(board) if board.standings else None,
+        leaderboard=leaderboard_table(board) if board.entries else None,
         caveats=caveats(analysis),
     )
 
 
-def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
+def terminal_summary(analysis: Analysis) -> tuple[tuple[str, ...], str]:
     """Return the sentences and the small table to print: the run against exact attention and no
     mixing; for a store of profiles alone, those of the profiles."""
     board = leaderboard(analysis)
-    if not board.standings:
-        told, table = profile.spoken(analysis.evidence) or (_first_sentences(analysis, board), None)
+    if not board.entries:
+        told, table = profile.terminal_summary(analysis.evidence) or (
+            _first_sentences(analysis, board),
+            None,
+        )
         tables = [table] if table else [t for s in error.sections(analysis) for t in s.tables[:1]]
         return (*told, *caveats(analysis)), plain_text(tables[0]) if tables else ""
     table = leaderboard_table(board)
@@ -63,7 +66,7 @@ def _first_sentences(analysis: Analysis, board: Leaderboard) -> tuple[str, ...]:
     """Sentences, five at most: the leaderboard's, else those on errors or profiles."""
     found = sentences(board) or error.sentences(analysis)
     if not found:
-        profiled = profile.spoken(analysis.evidence)
+        profiled = profile.terminal_summary(analysis.evidence)
         found = list(profiled[0]) if profiled else []
     if not found and analysis.evidence.checks:
         found = ["The run has conformance checks alone: see Capabilities."]
@@ -76,7 +79,7 @@ def _first_sentences(analysis: Analysis, board: Leaderboard) -> tuple[str, ...]:
 
 def _has_records(analysis: Analysis) -> bool:
     evidence = analysis.evidence
-    return bool(evidence.kept or evidence.others or evidence.ceilings)
+    return bool(evidence.measurements or evidence.others or evidence.ceilings)
 
 
 def sentences(board: Leaderboard) -> list[str]:
@@ -84,24 +87,24 @@ def sentences(board: Leaderboard) -> list[str]:
     asked = _asked(board)
     if not asked:
         return []
-    makers: tuple[Callable[[Leaderboard, Sequence[Standing]], str], ...] = (
-        _told_accuracy,
-        _told_costs,
-        _told_crossing,
-        _told_front,
-        _told_doubt,
+    makers: tuple[Callable[[Leaderboard, Sequence[Entry]], str], ...] = (
+        _accuracy_sentence,
+        _costs_sentence,
+        _crossing_sentence,
+        _front_sentence,
+        _doubt_sentence,
     )
     return [text for text in (maker(board, asked) for maker in makers) if text]
 
 
-def _asked(board: Leaderboard) -> list[Standing]:
+def _asked(board: Leaderboard) -> list[Entry]:
     """Mechanisms of the run, without exact attention and the floor where there are others."""
-    own = [one for one in board.standings if one.key.origin == "run"]
+    own = [one for one in board.entries if one.key.origin == "run"]
     others = [one for one in own if one.key.mechanism not in (EXACT, NO_MIXING)]
     return others or [one for one in own if one.key.mechanism == EXACT] or own
 
 
-def _told_accuracy(board: Leaderboard, asked: Sequence[Standing]) -> str:
+def _accuracy_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
     scored = [one for one in asked if one.score and not math.isnan(one.score.mean)]
     if board.scores is None or not scored:
         return ""
@@ -128,13 +131,13 @@ def _told_accuracy(board: Leaderboard, asked: Sequence[Standing]) -> str:
     return f"Highest {over}: {listing(named[:_NAMED])}{whose}{beside}."
 
 
-def _first(board: Leaderboard, mechanism: str) -> list[Standing]:
-    found = [one for one in board.standings if one.key.mechanism == mechanism]
+def _first(board: Leaderboard, mechanism: str) -> list[Entry]:
+    found = [one for one in board.entries if one.key.mechanism == mechanism]
     scored = [one for one in found if one.score and not math.isnan(one.score.mean)]
     return sorted(scored, key=order)[:1]
 
 
-def _told_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
+def _costs_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
     timed = [one for one in asked if one.time]
     if not timed or board.length is None:
         return _decoding_costs(board, asked)
@@ -157,7 +160,7 @@ def _told_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
     )
 
 
-def _decoding_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
+def _decoding_costs(board: Leaderboard, asked: Sequence[Entry]) -> str:
     """The fastest decoding steps, where nothing else was timed."""
     timed = [one for one in asked if one.decode]
     if not timed or board.decoded is None:
@@ -168,7 +171,7 @@ def _decoding_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
     return f"{first} after {board.decoded:,} positions: {listing(fast)} the time of {EXACT}."
 
 
-def _told_crossing(board: Leaderboard, asked: Sequence[Standing]) -> str:
+def _crossing_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
     known = [(board.name(one), one.pays_from) for one in asked if one.pays_from]
     timed = [(name, value) for name, value in known if value.number is not None]
     if not timed:
@@ -189,8 +192,8 @@ def _told_crossing(board: Leaderboard, asked: Sequence[Standing]) -> str:
     )
 
 
-def _told_front(board: Leaderboard, asked: Sequence[Standing]) -> str:
-    members = [one for one in board.standings if one.key in board.front]
+def _front_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
+    members = [one for one in board.entries if one.key in board.front]
     if len(members) < 2:
         return ""
     members.sort(key=lambda one: one.time.value if one.time else 0.0)
@@ -199,7 +202,7 @@ def _told_front(board: Leaderboard, asked: Sequence[Standing]) -> str:
     return f"{front}: {listing_of(names, 8)}."
 
 
-def _told_doubt(board: Leaderboard, asked: Sequence[Standing]) -> str:
+def _doubt_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
     if board.scores is None:
         return ""
     seeds = set(board.scores.pooled["n"]) - {0}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from lra.core.catalogue import EXACT, NO_MIXING
-from lra.report.leaderboard import Leaderboard, Ratio, Standing
+from lra.report.leaderboard import Entry, Leaderboard, Ratio
 from lra.report.model import Row, Table, Value
 from lra.report.sections.accuracy import score_text
 from lra.report.words import NO_VALUE, TIMES, figures, listing
@@ -18,14 +18,14 @@ _LEAST = 0.001
 
 def leaderboard_table(board: Leaderboard) -> Table:
     """Return the leaderboard: a row a mechanism, the most accurate first."""
-    cells = {one.key: [value(one, board) for _, value in COLUMNS] for one in board.standings}
+    cells = {one.key: [value(one, board) for _, value in COLUMNS] for one in board.entries}
     kept = [
         place
         for place in range(len(COLUMNS))
         if any(own[place].text != NO_VALUE for own in cells.values())
     ]
     rows = []
-    for one in sorted(board.standings, key=order):
+    for one in sorted(board.entries, key=order):
         values = tuple(cells[one.key][place] for place in kept)
         rows.append(
             Row(board.name(one), values, one.key.mechanism, one.key.variant, one.key.origin)
@@ -41,21 +41,21 @@ def leaderboard_table(board: Leaderboard) -> Table:
     )
 
 
-def order(one: Standing) -> tuple[object, ...]:
+def order(one: Entry) -> tuple[object, ...]:
     """Return the place of a row: the run's first, then the most accurate, then the fastest."""
     mean = one.score.mean if one.score and not math.isnan(one.score.mean) else -1.0
     time = one.time.value if one.time else math.inf
     return (one.key.origin != "run", -mean, time, one.key.label)
 
 
-def accuracy_text(one: Standing, board: Leaderboard) -> str:
+def accuracy_text(one: Entry, board: Leaderboard) -> str:
     """Return the accuracy in percent with the digits that it bears."""
     if board.scores is None or one.score is None or math.isnan(one.score.mean):
         return NO_VALUE
     return score_text(one.score, min(column.rows.test for column in board.scores.columns))
 
 
-def _accuracy(one: Standing, board: Leaderboard) -> Value:
+def _accuracy(one: Entry, board: Leaderboard) -> Value:
     if one.score is None or math.isnan(one.score.mean):
         return Value(NO_VALUE)
     text = accuracy_text(one, board)
@@ -73,13 +73,13 @@ def ratio_value(one: Ratio | None, best: bool = False) -> Value:
     return Value(text, "", one.value, best, one.disturbed)
 
 
-def _pays_from(one: Standing, _: Leaderboard) -> Value:
+def _pays_from(one: Entry, _: Leaderboard) -> Value:
     if one.pays_from is None:
         return Value(NO_VALUE)
     return Value(one.pays_from.text, "", one.pays_from.number, False, one.pays_from.disturbed)
 
 
-def _laws(one: Standing, _: Leaderboard) -> Value:
+def _laws(one: Entry, _: Leaderboard) -> Value:
     if one.check is None:
         return Value(NO_VALUE)
     broken = len(one.check.broken)
@@ -88,7 +88,7 @@ def _laws(one: Standing, _: Leaderboard) -> Value:
     return Value(text, "", number)
 
 
-COLUMNS: Sequence[tuple[str, Callable[[Standing, Leaderboard], Value]]] = (
+COLUMNS: Sequence[tuple[str, Callable[[Entry, Leaderboard], Value]]] = (
     ("accuracy, %", _accuracy),
     ("{} time", lambda one, board: ratio_value(one.time, one.key in board.front)),
     ("memory", lambda one, _: ratio_value(one.memory)),
@@ -124,9 +124,9 @@ def _notes(board: Leaderboard) -> list[str]:
             f"Bold: on the front of accuracy and {DOING[board.mode]} time, where differences are "
             "told apart."
         )
-    if any(one.beats_shortcut is False for one in board.standings):
+    if any(one.beats_shortcut is False for one in board.entries):
         notes.append("†: on some task not surely better than the best simple baseline.")
-    ratios = [one.time for one in board.standings if one.time]
+    ratios = [one.time for one in board.entries if one.time]
     if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
         notes.append("Some were timed with other settings, or on another machine: see Trade-off.")
     return notes

@@ -8,7 +8,7 @@ from lra.report.accuracy import Accuracies, scored
 from lra.report.analysis import Analysis
 from lra.report.model import Section
 from lra.report.plots.learning import learning_figure
-from lra.report.rows import Key, shown
+from lra.report.rows import Key, row_keys
 
 
 def sections(analysis: Analysis) -> list[Section]:
@@ -26,7 +26,7 @@ def analyse(analysis: Analysis, scores: Accuracies) -> pd.DataFrame:
     accuracy."""
     evidence = analysis.evidence
     own = scored(evidence, scores)
-    by_id = {(str(key.origin), key.variant): key for key in shown(own)}
+    by_id = {(str(key.origin), key.variant): key for key in row_keys(own)}
     names = [own[name] for name in ("origin", "variant", "record", "protocol", "seed")]
     found = [
         (by_id[origin, variant], protocol, seed, point.step, 100 * point.validation_accuracy)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from lra.report.costs import Costs
 from lra.report.model import Table, Value
-from lra.report.rows import shown
+from lra.report.rows import row_keys
 from lra.report.words import NO_VALUE, TIMES, count, figures, listing
 
 ALIKE = 1e-3
@@ -59,7 +59,7 @@ def declared_table(declared: pd.DataFrame, number: int) -> Table | None:
         corner="mechanism",
         columns=tuple(map(str, lengths)),
         rows=tuple(
-            key.row([value(key.origin, key.variant, n) for n in lengths]) for key in shown(off)
+            key.row([value(key.origin, key.variant, n) for n in lengths]) for key in row_keys(off)
         ),
     )
 

@@ -56,7 +56,7 @@ class Place(msgspec.Struct, frozen=True):
         return "not judged" if self.against else self.verdict.word
 
 
-class Beside(msgspec.Struct, frozen=True):
+class PeerComparison(msgspec.Struct, frozen=True):
     """All pairs of one setting and mode."""
 
     setting: CostSetting
@@ -69,7 +69,7 @@ class Beside(msgspec.Struct, frozen=True):
 
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each setting with a peer and its counterpart."""
-    found: dict[CostSetting, list[Beside]] = {}
+    found: dict[CostSetting, list[PeerComparison]] = {}
     for one in analyse(analysis):
         found.setdefault(one.setting, []).append(one)
     names = apart([setting.parts for setting in found])
@@ -84,7 +84,7 @@ def sections(analysis: Analysis) -> list[Section]:
     return sections
 
 
-def analyse(analysis: Analysis) -> list[Beside]:
+def analyse(analysis: Analysis) -> list[PeerComparison]:
     """Return the pairs of the run by setting and mode."""
     costs, found = analysis.costs, []
     run = costs.figures[costs.figures["origin"] == "run"]
@@ -98,7 +98,7 @@ def analyse(analysis: Analysis) -> list[Beside]:
                 where = [(n, length) for n, pair in enumerate(pairs) for length in pair.lengths]
                 times = {(n, m): _place(pairs[n], m, figures, "latency") for n, m in where}
                 sizes = {(n, m): _place(pairs[n], m, figures, memory) for n, m in where}
-                found.append(Beside(setting, mode, tuple(pairs), times, sizes))
+                found.append(PeerComparison(setting, mode, tuple(pairs), times, sizes))
     return found
 
 
@@ -136,7 +136,7 @@ def _unfair(found: Verdict | None, peer: Peer) -> tuple[str, ...]:
     return ()
 
 
-def present(own: Sequence[Beside], name: str) -> Section:
+def present(own: Sequence[PeerComparison], name: str) -> Section:
     """Return the tables of a setting: times and memory by length, for each mode."""
     tables = [
         _table(one, places, kind) for one in own
@@ -166,7 +166,7 @@ def summary(places: Sequence[Place], kind: str) -> str:
     return f"Goal for {kind}: {', '.join([met, *others])}."
 
 
-def _table(one: Beside, places: dict[tuple[int, int], Place], kind: str) -> Table:
+def _table(one: PeerComparison, places: dict[tuple[int, int], Place], kind: str) -> Table:
     lengths = sorted({length for _, length in places})
     rows = [
         Row(

@@ -13,7 +13,7 @@ from lra.core.profile_metrics import OPERATOR, part_metric, training_seconds
 from lra.core.records import Record
 from lra.report.analysis import Analysis
 from lra.report.ceilings import Ceiling, Place, ceilings
-from lra.report.load.kept import variant_id
+from lra.report.load.measurement import variant_id
 from lra.report.load.select import Evidence
 from lra.report.load.variants import labelled
 from lra.report.load.versions import data_hash
@@ -189,7 +189,7 @@ def present(
     )
 
 
-def spoken(evidence: Evidence) -> tuple[tuple[str, ...], Table | None] | None:
+def terminal_summary(evidence: Evidence) -> tuple[tuple[str, ...], Table | None] | None:
     """Return sentences on a run of profiles, and the table of its first setting; None without any
     profile, even a failed one."""
     if not any(isinstance(record.cell, ProfileCell) for record in evidence.others):

@@ -10,10 +10,10 @@ from lra.core.dataset import SPLITS
 from lra.core.escape import escape_controls
 from lra.report.accuracy import Accuracies, Column, scored
 from lra.report.analysis import Analysis
-from lra.report.load.kept import protocol_hash
+from lra.report.load.measurement import protocol_hash
 from lra.report.load.select import Evidence
 from lra.report.model import Row, Section, Table, Value, there
-from lra.report.rows import missing, of, shown
+from lra.report.rows import missing, of, row_keys
 from lra.report.words import NO_VALUE, flat, plain
 
 UNEQUAL = 0.1
@@ -69,7 +69,7 @@ def _settings(column: Column, evidence: Evidence) -> dict[str, str]:
         tried = sorted(
             {
                 rate
-                for one in evidence.kept
+                for one in evidence.measurements
                 if isinstance(one.cell, QualityCell) and protocol_hash(one.cell) == column.protocol
                 for rate in one.rates_tried
             }
@@ -128,7 +128,7 @@ def _parameters(scores: Accuracies, evidence: Evidence) -> Table | None:
     exact = exact.sort_values("origin")
     sizes_of = dict(zip(exact["protocol"], exact["parameters"], strict=True))
     rows = []
-    for key in shown(scored(evidence, scores)):
+    for key in row_keys(scored(evidence, scores)):
         mine = of(pooled, key)
         known = mine[mine["parameters"].notna()]
         if known.empty:

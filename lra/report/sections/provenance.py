@@ -11,7 +11,7 @@ import msgspec
 from lra.core.cells import BaselineCell, EfficiencyCell, ErrorCell, MeasuredCell
 from lra.core.records import Record
 from lra.report.analysis import Analysis
-from lra.report.load.kept import Kept, Origin
+from lra.report.load.measurement import Measurement, Origin
 from lra.report.load.select import Evidence
 from lra.report.model import Row, Section, Table, Value
 from lra.report.words import NO_VALUE, count, flat, listing, machine_words
@@ -51,19 +51,19 @@ class Source(msgspec.Struct, frozen=True, order=True):
     commit: str
 
 
-def analyse(kept: Iterable[Kept]) -> list[tuple[Source, list[Kept]]]:
+def analyse(measurements: Iterable[Measurement]) -> list[tuple[Source, list[Measurement]]]:
     """Return the records by their source, the run's first."""
-    keyed = sorted(((_source(one), one) for one in kept), key=itemgetter(0))
+    keyed = sorted(((_source(one), one) for one in measurements), key=itemgetter(0))
     return [(s, [one for _, one in own]) for s, own in groupby(keyed, itemgetter(0))]
 
 
 def sections(analysis: Analysis) -> list[Section]:
     """Return the section on the provenance of the records."""
     evidence = analysis.evidence
-    return [present(analyse(evidence.kept), evidence)] if evidence.kept else []
+    return [present(analyse(evidence.measurements), evidence)] if evidence.measurements else []
 
 
-def present(sources: Sequence[tuple[Source, Sequence[Kept]]], evidence: Evidence) -> Section:
+def present(sources: Sequence[tuple[Source, Sequence[Measurement]]], evidence: Evidence) -> Section:
     """Return the sources as a table, with the methods of the run's cells."""
     columns = ["machine class", "torch", "threads", "versions", "commit", "cells", "measured"]
     same = len({source.versions for source, _ in sources}) == 1 and len(sources) > 1
@@ -103,12 +103,12 @@ def present(sources: Sequence[tuple[Source, Sequence[Kept]]], evidence: Evidence
     )
 
 
-def methods(own: Iterable[Kept]) -> tuple[str, ...]:
+def methods(own: Iterable[Measurement]) -> tuple[str, ...]:
     """Return the methods of cells, one paragraph for each kind."""
     found: dict[str, list[dict[str, str]]] = {}
-    for kept in own:
-        kind = _KINDS.get(type(kept.cell), "Trainings")
-        found.setdefault(kind, []).append(flat(kept.record.method))
+    for measurement in own:
+        kind = _KINDS.get(type(measurement.cell), "Trainings")
+        found.setdefault(kind, []).append(flat(measurement.record.method))
     paragraphs = []
     for kind, methods in sorted(found.items()):
         said = {
@@ -130,38 +130,38 @@ def footer(evidence: Evidence) -> str:
     own = evidence.own
     if not own:
         return ""
-    reference = len(evidence.kept) - len(own)
+    reference = len(evidence.measurements) - len(own)
     cells = count(len(own), "cell") + (f" and {reference} reference cells" if reference else "")
-    commits = sorted({_commit(kept.record) for kept in own})
+    commits = sorted({_commit(measurement.record) for measurement in own})
     return (
         f"{cells}, measured {dates(own)} on {_machines(own)} with torch {_torch(own)}; "
         f"commit{'s' * (len(commits) > 1)} {listing(commits)}."
     )
 
 
-def dates(kept: Iterable[Kept]) -> str:
+def dates(measurements: Iterable[Measurement]) -> str:
     """Return the first and last day on which cells started."""
-    days = sorted({one.record.started_at[:10] for one in kept})
+    days = sorted({one.record.started_at[:10] for one in measurements})
     return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
-def _machines(own: Iterable[Kept]) -> str:
-    return listing(sorted({machine_words(kept.cell.machine) for kept in own}))
+def _machines(own: Iterable[Measurement]) -> str:
+    return listing(sorted({machine_words(measurement.cell.machine) for measurement in own}))
 
 
-def _torch(own: Iterable[Kept]) -> str:
-    return listing(sorted({kept.cell.torch for kept in own}))
+def _torch(own: Iterable[Measurement]) -> str:
+    return listing(sorted({measurement.cell.torch for measurement in own}))
 
 
-def _source(kept: Kept) -> Source:
-    cell = kept.cell
+def _source(measurement: Measurement) -> Source:
+    cell = measurement.cell
     return Source(
-        is_reference=kept.origin != "run",
+        is_reference=measurement.origin != "run",
         machine=machine_words(cell.machine),
         torch=cell.torch,
         threads=cell.threads,
-        versions=_versions(kept.record),
-        commit=_commit(kept.record),
+        versions=_versions(measurement.record),
+        commit=_commit(measurement.record),
     )
 
 

@@ -18,7 +18,7 @@ from lra.report.accuracy import ACCURACY, Accuracies, Column, Score, scored
 from lra.report.analysis import Analysis
 from lra.report.load.frame import typed
 from lra.report.model import Row, Section, Table, Value
-from lra.report.rows import Key, of, shown
+from lra.report.rows import Key, of, row_keys
 from lra.report.sections.accuracy import score_text
 from lra.report.words import NO_VALUE, NOT_RUN, plain
 
@@ -111,7 +111,7 @@ def present(
 
 
 def _accuracies(scores: Accuracies, lines: Sequence[Line], analysis: Analysis) -> Table:
-    keys = shown(scored(analysis.evidence, scores))
+    keys = row_keys(scored(analysis.evidence, scores))
     rows: list[Row] = []
     for mechanism in dict.fromkeys(line.mechanism for line in lines):
         rows += [

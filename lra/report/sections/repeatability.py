@@ -13,7 +13,7 @@ from lra.report.cost_titles import short_titles
 from lra.report.costs import Costs
 from lra.report.load.settings import CostSetting
 from lra.report.model import Section, Table, Value
-from lra.report.rows import Key, missing, reference_notes, shown
+from lra.report.rows import Key, missing, reference_notes, row_keys
 from lra.report.sections.cost_table import CALLS
 from lra.report.sweeps import MODES
 from lra.report.words import count, figures, percent, span
@@ -72,7 +72,7 @@ def analyse(costs: Costs) -> list[Repeatability]:
 
 def _mode(mode: str, own: pd.DataFrame) -> Mode:
     timed = own[own["metric"] == "latency"]
-    keys = tuple(shown(timed))
+    keys = tuple(row_keys(timed))
     values = own.pivot_table("value", ["origin", "record"], "metric", aggfunc="first")
     controls = values.reindex(columns=list(_TIMES)).fillna(0.0).T.to_dict("list")
     by_id = {(str(key.origin), key.variant): key for key in keys}

@@ -16,11 +16,11 @@ from lra.core.cells import QualityCell
 from lra.report.accuracy import ACCURACY, Accuracies, Column, Score
 from lra.report.analysis import Analysis
 from lra.report.baselines import BAG, ENTROPY, MAJORITY, simple, solver
-from lra.report.load.kept import protocol_hash
+from lra.report.load.measurement import protocol_hash
 from lra.report.load.settings import QualitySetting
 from lra.report.model import Row, Section, Table, Value
 from lra.report.sections.accuracy import score_text
-from lra.report.training_findings import whole
+from lra.report.training_findings import whole_setting
 from lra.report.words import NOT_RUN, figures, percent
 
 TOPIC = "Shortcuts"
@@ -84,9 +84,11 @@ def sections(analysis: Analysis) -> list[Section]:
         if any(column.protocol in control for column in one.columns)
     }
     for bits in (False, True):
-        for setting in dict.fromkeys(map(whole, analysis.accuracies)):
+        for setting in dict.fromkeys(map(whole_setting, analysis.accuracies)):
             alike = [
-                one for one in analysis.accuracies if whole(one) == setting and one.lower == bits
+                one
+                for one in analysis.accuracies
+                if whole_setting(one) == setting and one.lower == bits
             ]
             known = [task for one in alike for task in analyse(analysis, one, control)]
             if known and setting in controlled:

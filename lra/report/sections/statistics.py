@@ -11,7 +11,7 @@ from lra.report.analysis import Analysis
 from lra.report.baselines import guessing
 from lra.report.model import Section, Table, Value, there
 from lra.report.plots.ranks import ranks_figure
-from lra.report.rows import Key, missing, of, shown
+from lra.report.rows import Key, missing, of, row_keys
 from lra.report.statistics import LEVEL, Statistics, rank_name, statistics
 from lra.report.words import NO_VALUE, NOT_RUN, count, figures, listing, percent
 from lra.verdict.accuracy import Difference, above_chance, mean_interval
@@ -51,7 +51,7 @@ def present(
 def _intervals(scores: Accuracies, analysis: Analysis) -> Table | None:
     """Table of the 95 % interval of each mean over seeds; None where nothing has two seeds."""
     rows = []
-    for key in shown(scored(analysis.evidence, scores)):
+    for key in row_keys(scored(analysis.evidence, scores)):
         places = {place.protocol: place for _, place in of(scores.pooled, key).iterrows()}
         values = []
         for column in scores.columns:

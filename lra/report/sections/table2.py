@@ -15,13 +15,13 @@ from lra.report.costs import Costs
 from lra.report.load.frame import PEAK_MEMORY
 from lra.report.load.settings import CostSetting
 from lra.report.model import Section, Table, Value
-from lra.report.rows import Key, missing, of, reference_notes, shown
+from lra.report.rows import Key, missing, of, reference_notes, row_keys
 from lra.report.words import NO_VALUE, TIMES, apart, figures, listing, scale_of
 
 _TASK, _SCALE = "text", "paper"
 
 
-class Own(msgspec.Struct, frozen=True):
+class OwnFigures(msgspec.Struct, frozen=True):
     """Our figures of one setting at LRA's lengths."""
 
     setting: CostSetting
@@ -43,7 +43,7 @@ def sections(analysis: Analysis) -> list[Section]:
     ]
 
 
-def analyse(costs: Costs, paper: Efficiency) -> list[Own]:
+def analyse(costs: Costs, paper: Efficiency) -> list[OwnFigures]:
     """Return our figures by setting, for those in which the run has some."""
     found = []
     for setting in costs.settings:
@@ -58,11 +58,11 @@ def analyse(costs: Costs, paper: Efficiency) -> list[Own]:
         if (own["origin"] == "run").any():
             lengths = tuple(sorted(set(own["length"])))
             timed = own[own["metric"] == "latency"]
-            found.append(Own(setting, tuple(shown(timed)), lengths, places, own))
+            found.append(OwnFigures(setting, tuple(row_keys(timed)), lengths, places, own))
     return found
 
 
-def present(one: Own, name: str, paper: Efficiency) -> Section:
+def present(one: OwnFigures, name: str, paper: Efficiency) -> Section:
     """Return the tables of a setting's speeds and memory, with LRA's."""
     dropout = one.setting.model is not None and one.setting.model.attention_dropout > 0
     unfused = one.setting.device == "cpu" and dropout
@@ -81,7 +81,7 @@ def present(one: Own, name: str, paper: Efficiency) -> Section:
     )
 
 
-def _speed(one: Own, paper: Efficiency) -> Table:
+def _speed(one: OwnFigures, paper: Efficiency) -> Table:
     def value(key: Key, place: pd.Series | None, length: int) -> Value:
         theirs = _published(paper, key.mechanism, length, "steps")
         if place is None or pd.isna(place.value):
@@ -105,7 +105,7 @@ def _speed(one: Own, paper: Efficiency) -> Table:
     )  # fmt: skip
 
 
-def _memory(one: Own, paper: Efficiency) -> Table:
+def _memory(one: OwnFigures, paper: Efficiency) -> Table:
     metric = PEAK_MEMORY[one.setting.device]
     known = one.places[one.places["metric"] == metric]["value"].dropna()
     size, symbol = scale_of(list(known), "B")
@@ -129,7 +129,7 @@ def _memory(one: Own, paper: Efficiency) -> Table:
 
 
 def _table(
-    one: Own,
+    one: OwnFigures,
     metric: str,
     value: Callable[[Key, pd.Series | None, int], Value],
     *,
@@ -175,7 +175,7 @@ def _published(paper: Efficiency, mechanism: str, length: int, figure: Figure) -
     return text + (" (?)" if paper.suspect(mechanism, length, figure) else "")
 
 
-def _suspects(paper: Efficiency, one: Own, figure: Figure) -> list[str]:
+def _suspects(paper: Efficiency, one: OwnFigures, figure: Figure) -> list[str]:
     here = {key.mechanism for key in one.keys}
     why = [
         suspect.why
@@ -185,7 +185,7 @@ def _suspects(paper: Efficiency, one: Own, figure: Figure) -> list[str]:
     return [f"(?): perhaps a slip in the publication: {listing(why)}."] if why else []
 
 
-def _unknown(paper: Efficiency, one: Own) -> list[str]:
+def _unknown(paper: Efficiency, one: OwnFigures) -> list[str]:
     """Sentence on LRA's rows that were not measured."""
     lacking: Sequence[str] = [n for n in paper.rows if n not in {key.mechanism for key in one.keys}]
     return [f"Of LRA's not run here: {listing(lacking)}."] if lacking else []

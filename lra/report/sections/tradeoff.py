@@ -7,7 +7,7 @@ import math
 from lra.core.catalogue import EXACT
 from lra.report.accuracy import ACCURACY, Accuracies
 from lra.report.analysis import Analysis
-from lra.report.leaderboard import Leaderboard, Standing, leaderboard, main_setting
+from lra.report.leaderboard import Entry, Leaderboard, leaderboard, main_setting
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.tradeoff import tradeoff_figure
 from lra.report.sections.accuracy import lengths_text, score_text
@@ -34,7 +34,7 @@ def analyse(analysis: Analysis, scores: Accuracies) -> list[Leaderboard]:
     own = analysis.costs.figures
     own = own[(own["setting"] == setting.id) & (own["mode"] == "train") & own["value"].notna()]
     boards = [leaderboard(analysis, scores, int(n)) for n in sorted(set(own["length"]))]
-    placed = [sum(_is_placed(one) for one in board.standings) for board in boards]
+    placed = [sum(_is_placed(one) for one in board.entries) for board in boards]
     most = max(placed, default=0)
     return [
         board
@@ -48,11 +48,11 @@ def present(scores: Accuracies, boards: list[Leaderboard], analysis: Analysis) -
     last = boards[-1]
     rows = min(column.rows.test for column in scores.columns)
     lines = []
-    for place, one in enumerate(last.standings):
+    for place, one in enumerate(last.entries):
         if one.score is None or math.isnan(one.score.mean):
             continue
         values = [Value(score_text(one.score, rows), "", one.score.mean)]
-        values += [_ratio(board.standings[place], board) for board in boards]
+        values += [_ratio(board.entries[place], board) for board in boards]
         lines.append(one.key.row(values))
     lines.sort(key=lambda row: (row.origin != "run", -(row.values[0].number or 0.0), row.label))
     table = _table(scores, boards, lines)
@@ -67,11 +67,11 @@ def present(scores: Accuracies, boards: list[Leaderboard], analysis: Analysis) -
     )
 
 
-def _is_placed(one: Standing) -> bool:
+def _is_placed(one: Entry) -> bool:
     return bool(one.time and one.score and not math.isnan(one.score.mean))
 
 
-def _ratio(one: Standing, board: Leaderboard) -> Value:
+def _ratio(one: Entry, board: Leaderboard) -> Value:
     if one.time is None:
         return Value(NO_VALUE)
     mark = "elsewhere" if one.time.elsewhere else ""
@@ -84,7 +84,7 @@ def _table(scores: Accuracies, boards: list[Leaderboard], lines: list[Row]) -> T
     times = [
         one.time
         for board in boards
-        for one in board.standings
+        for one in board.entries
         if one.time and one.score and not math.isnan(one.score.mean)
     ]
     notes = [

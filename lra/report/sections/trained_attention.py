@@ -17,7 +17,7 @@ from lra.report.load.settings import QualitySetting
 from lra.report.model import Figure, Row, Section, Table, Value
 from lra.report.plots.rollout import rollout_figure
 from lra.report.rows import reference_notes
-from lra.report.training_findings import Trainings, trainings, whole
+from lra.report.training_findings import Trainings, trainings, whole_setting
 from lra.report.words import NO_VALUE, figures, span
 
 _MOST = 6
@@ -49,7 +49,7 @@ def _pictures(analysis: Analysis) -> dict[QualitySetting, list[Figure]]:
     found: dict[QualitySetting, list[Figure]] = {}
     number = 0
     settings = {
-        column.protocol: whole(one) for one in analysis.accuracies for column in one.columns
+        column.protocol: whole_setting(one) for one in analysis.accuracies for column in one.columns
     }
     names = ["origin", "record", "protocol", "label"]
     figures = analysis.evidence.figures

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from lra.core.cells import QualityCell
-from lra.report.load.kept import protocol_hash
+from lra.report.load.measurement import protocol_hash
 from lra.report.load.versions import data_pairs, text
 from lra.report.words import flat, listing
 
 
-class Unlike(msgspec.Struct, frozen=True):
+class ProtocolMismatch(msgspec.Struct, frozen=True):
     """Protocols of the run whose tasks the reference has with other settings."""
 
     protocols: frozenset[str]
@@ -34,9 +34,9 @@ class Unlike(msgspec.Struct, frozen=True):
         return f"{told}{'' if self.anchored else add}."
 
 
-def unlike(
+def protocol_mismatches(
     run: Iterable[QualityCell], reference: Iterable[QualityCell], anchors: Iterable[str]
-) -> tuple[Unlike, ...]:
+) -> tuple[ProtocolMismatch, ...]:
     """Return the run's protocols for which the reference has the scale, track and task, but nothing
     of the protocol.
 
@@ -61,7 +61,7 @@ def unlike(
             closest = min(differences, key=lambda keys: (len(keys), keys))
             found[closest, wanted <= names[protocol]].add(protocol)
     return tuple(
-        Unlike(frozenset(protocols), settings, anchored)
+        ProtocolMismatch(frozenset(protocols), settings, anchored)
         for (settings, anchored), protocols in sorted(found.items(), key=lambda item: item[0])
     )
 

@@ -18,7 +18,7 @@ Origin = Literal["run", "reference"]
 _DIGITS = 12
 
 
-class Kept(msgspec.Struct, frozen=True):
+class Measurement(msgspec.Struct, frozen=True):
     """A record that takes part in the report."""
 
     origin: Origin
