@@ -68,6 +68,21 @@ def row_keys(figures: pd.DataFrame) -> list[Key]:
     )
 
 
+def of_the_run(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return a table's rows without those of the reference that the run is not read against.
+
+    Kept are the run's mechanisms, exact attention, the floor, the best of a column and what is no
+    mechanism; all rows are kept where the run has no mechanism among them.
+    """
+    own = {row.mechanism for row in rows if row.origin == "run" and row.mechanism}
+    if not own:
+        return tuple(rows)
+    asked = {*own, "", EXACT, NO_MIXING}
+    return tuple(
+        row for row in rows if row.mechanism in asked or any(value.best for value in row.values)
+    )
+
+
 def of(table: pd.DataFrame, key: Key) -> pd.DataFrame:
     """Return the rows of a pooled frame that belong to a key."""
     return table[(table["origin"] == key.origin) & (table["variant"] == key.variant)]

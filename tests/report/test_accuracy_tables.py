@@ -184,6 +184,19 @@ def test_a_reference_row_yields_to_the_run_unless_its_source_differs() -> None:
     assert titles == ["performer", "sdpa", "performer (reference)"]
 
 
+def test_beside_a_run_the_reference_has_its_anchors_in_the_table_and_all_rows_in_the_plot() -> None:
+    reference = [quality(name, "text", 0.7) for name in ("linear", "identity")]
+    reference += [
+        quality("sdpa", "text", share, seed=n) for n, share in enumerate((0.9, 0.91, 0.9))
+    ]
+    run = quality("performer", "text", 0.8)
+    (section,) = accuracy.sections(analyse(join([run], reference)))
+    assert [one.label for one in section.tables[0].rows] == ["performer", "sdpa", "identity"]
+    assert "linear" in section.figures[0].alt
+    (section,) = accuracy.sections(analyse(join(reference, [])))
+    assert "linear" in [one.label for one in section.tables[0].rows]
+
+
 def test_reference_rows_name_their_machine_below() -> None:
     reference = [quality("sdpa", "text", 0.99, machine=THERE), baseline("text", machine=THERE)]
     (found,) = tables([quality("performer", "text", 0.78)], reference)

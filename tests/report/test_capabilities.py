@@ -123,6 +123,14 @@ def test_of_one_device_the_newest_check_counts_whatever_there_is_of_others() -> 
     assert cells(old, new)["x"]["causal"] == "strict"
 
 
+def test_beside_a_run_stand_its_mechanisms_and_the_anchors() -> None:
+    names = ("a", "b", "sdpa")
+    reference = [check(name, "2026-01-01", {"causality": "held"}) for name in names]
+    reference += [quality(name, "text") for name in names]
+    (section,) = capabilities.sections(analyse(join([quality("a", "text")], reference)))
+    assert [row.label for row in section.tables[0].rows] == ["a", "sdpa"]
+
+
 def test_peers_stand_apart() -> None:
     peer = check("peer:x", "2026", {"causality": "failed"})
     (section,) = sections(peer, check("x", "2026", {"causality": "held"}))

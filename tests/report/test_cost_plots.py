@@ -61,7 +61,11 @@ def test_the_shade_begins_halfway_after_the_last_length_that_it_did_or_at_the_ed
 
     monkeypatch.setattr(Axes, "axvspan", span)
     figure = crossing(
-        [*swept("a", lambda n: n), *exact(lengths=known), *ended("sdpa", "oom", gone)]
+        [
+            *(record for name in "ab" for record in swept(name, lambda n: n)),
+            *exact(lengths=known),
+            *ended("sdpa", "oom", gone),
+        ]
     )
     ((edge, end),) = edges
     # A panel for the time, one for the memory.
@@ -70,8 +74,11 @@ def test_the_shade_begins_halfway_after_the_last_length_that_it_did_or_at_the_ed
     assert "sdpa OOM" in texts(figure) and "Shaded" in figure.caption
 
 
-def test_without_ratios_or_lengths_there_is_no_figure() -> None:
+def test_without_ratios_or_lengths_or_a_second_mechanism_there_is_no_figure() -> None:
     assert "crossover-train-1" not in figures(swept("a", lambda n: n))
+    alone = [*swept("a", lambda n: n), *exact()]
+    assert "crossover-train-1" not in figures(alone)
+    assert "crossover-train-1" in figures([*alone, *swept("b", lambda n: n)])
     few = {"lengths": LENGTHS[:1]}
     assert figures([*swept("a", lambda n: n, **few), *exact(**few)]) == {}  # type: ignore[arg-type]
 

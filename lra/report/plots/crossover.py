@@ -69,12 +69,13 @@ class _Panel(NamedTuple):
 def crossover_figure(
     id: str, grids: Sequence[Grid], crossings: pd.DataFrame, looks: Looks
 ) -> Figure | None:
-    """Return a panel for each cost that has crossings; None where there is no ratio."""
+    """Return a panel for each cost that has crossings; None below two mechanisms, whose ratios the
+    tables and their pages show."""
     panels = [panel for grid in grids if (panel := _panel(grid, crossings)).lines]
-    if not panels:
-        return None
     named = unique([line.key for panel in panels for line in panel.named])
     every = unique([line.key for panel in panels for line in panel.lines])
+    if len(every) < 2:
+        return None
     texts = dict(zip(named, short_names(named, LETTERS), strict=True))
     rows = math.ceil(len(panels) / _IN_A_ROW)
     columns = min(len(panels), _IN_A_ROW)

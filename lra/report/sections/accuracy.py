@@ -18,7 +18,7 @@ from lra.report.load.frame import typed
 from lra.report.load.measurement import Measurement, protocol_hash
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.accuracy import accuracy_figure
-from lra.report.rows import Key, missing, of, reference_notes, row_keys
+from lra.report.rows import Key, missing, of, of_the_run, reference_notes, row_keys
 from lra.report.words import NO_VALUE, NOT_RUN, figures, listing_of, percent
 
 BASELINES = "Baselines"
@@ -26,6 +26,7 @@ _COARSE = 0.005
 """Above this standard error of sampling an accuracy of one seed is told in whole percent."""
 _NAMED = 5
 """Trainings that a note names."""
+_ELSEWHERE = "The other mechanisms of the reference are in the plot and in report.csv."
 
 
 class Scores(msgspec.Struct, frozen=True):
@@ -128,11 +129,16 @@ def present(scores: Scores, analysis: Analysis) -> Section:
             *reference_notes(scores.figures, scores.keys),
         ),
     )
+    drawing = None if bits else accuracy_figure(table, of, analysis.looks)
+    few = of_the_run(table.rows)
+    if drawing is not None and len(few) < len(table.rows):
+        notes = (*table.notes, _ELSEWHERE)
+        table = msgspec.structs.replace(table, rows=few, notes=notes)
     return Section(
         topic="Bits per byte" if bits else "Accuracy",
         setting=", ".join(of.setting.parts),
         tables=(table,),
-        figures=drawn([None if bits else accuracy_figure(table, of, analysis.looks)]),
+        figures=drawn([drawing]),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.cells import BaselineCell
 from lra.core.findings import Finding
 from lra.report.analysis import Analysis
 from lra.report.checks import Check, checks
@@ -37,7 +39,15 @@ _NOTES = (
 def sections(analysis: Analysis) -> list[Section]:
     """Return the section on proved claims; none without a whole check among the records."""
     found = checks(analysis.evidence)
-    return [present(found)] if found else []
+    asked = {*_mechanisms(analysis), EXACT, NO_MIXING}
+    own = [one for one in found if one.origin == "run" or one.mechanism in asked]
+    return [present(own)] if own else []
+
+
+def _mechanisms(analysis: Analysis) -> set[str]:
+    """Names of the mechanisms of the run; of all where it has none."""
+    cells = [one.cell for one in analysis.evidence.own or analysis.evidence.measurements]
+    return {cell.mechanism.name for cell in cells if not isinstance(cell, BaselineCell)}
 
 
 def present(found: Sequence[Check]) -> Section:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from lra.core.catalogue import EXACT
 from lra.report.accuracy import ACCURACY, Accuracies
@@ -10,6 +11,7 @@ from lra.report.analysis import Analysis
 from lra.report.leaderboard import Entry, Leaderboard, leaderboard, main_setting
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.tradeoff import tradeoff_figure
+from lra.report.rows import of_the_run
 from lra.report.sections.accuracy import lengths_text, score_text
 from lra.report.words import NO_VALUE, TIMES, figures
 
@@ -55,7 +57,7 @@ def present(scores: Accuracies, boards: list[Leaderboard], analysis: Analysis) -
         values += [_ratio(board.entries[place], board) for board in boards]
         lines.append(one.key.row(values))
     lines.sort(key=lambda row: (row.origin != "run", -(row.values[0].number or 0.0), row.label))
-    table = _table(scores, boards, lines)
+    table = _table(scores, boards, of_the_run(lines))
     drawing = tradeoff_figure(last, analysis.looks, f"tradeoff-{scores.setting.id}")
     is_first = scores is analysis.main
     return Section(
@@ -80,12 +82,13 @@ def _ratio(one: Entry, board: Leaderboard) -> Value:
     return Value(text, mark, one.time.value, one.key in board.front, one.time.disturbed)
 
 
-def _table(scores: Accuracies, boards: list[Leaderboard], lines: list[Row]) -> Table:
+def _table(scores: Accuracies, boards: list[Leaderboard], lines: Sequence[Row]) -> Table:
+    shown = {(row.origin, row.variant) for row in lines}
     times = [
         one.time
         for board in boards
         for one in board.entries
-        if one.time and one.score and not math.isnan(one.score.mean)
+        if one.time and (one.key.origin, one.key.variant) in shown
     ]
     notes = [
         "Bold: on the front of its length. Nobody is surely better in one of accuracy and time "
