@@ -8,22 +8,33 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NoReturn
 
+from torch import Tensor
+
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, binds_all, projected_gradients, require_same
+from lra.verify.law import Broken, Law, binds_all, projected_gradients, require_close, require_same
 from lra.verify.requests import masks, requests
+from lra.verify.rounding import rounding
 from lra.verify.subject import Subject
 
 OUTPUT, GRADIENT = 1e-9, 1e-8
+HALF = {"bfloat16": 1e-2, "float16": 2e-3}
+"""Largest norm of a difference in half precision, relative to that of the result: as for the law
+`precision`."""
 FAST_PATH = ("mix", "attend")
 MASKED_APART = (7, 37)
 """Lengths at which padded queries and masked keys are also tested apart."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every request without a position scheme, padded or not."""
+    """Every request without a position scheme, padded or not, in float32 too."""
     return requests(
-        subject, masks=masks(subject, "scattered", "behind"), positions=("none",), training=True
+        subject,
+        masks=masks(subject, "scattered", "behind"),
+        positions=("none",),
+        training=True,
+        dtypes=("float32",),
+        far=True,
     )
 
 
@@ -47,7 +58,7 @@ def _compare(subject: Subject, case: Case, layer: Layer, context: Context) -> No
     found = layer(x_BND, context, source_BMD=source_BMD).y_BND
     with _without_fast_path(layer):
         wanted = layer.reference(x_BND, context, source_BMD=source_BMD)
-    require_same(found, wanted, "output against the oracle", OUTPUT)
+    require(found, wanted, "output against the oracle", case)
     pairs = zip(
         leaves,
         projected_gradients(found, leaves.values()),
@@ -55,7 +66,16 @@ def _compare(subject: Subject, case: Case, layer: Layer, context: Context) -> No
         strict=True,
     )
     for name, actual, expected in pairs:
-        require_same(actual, expected, f"gradient of {name} against the oracle", GRADIENT)
+        require(actual, expected, f"gradient of {name} against the oracle", case, steps=2)
+
+
+def require(found: Tensor, wanted: Tensor, what: str, case: Case, *, steps: int = 1) -> None:
+    """Require agreement to the accuracy of the case's type, after so many passes."""
+    if case.dtype in HALF:
+        require_close(found, wanted, what, steps * HALF[case.dtype])
+    else:
+        tolerance = OUTPUT if steps == 1 else GRADIENT
+        require_same(found, wanted, what, max(tolerance, steps * rounding(case)))
 
 
 @contextmanager
