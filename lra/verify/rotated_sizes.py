@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from lra.core.findings import Case
-from lra.core.hashing import value_hash
 from lra.verify.law import Law
 from lra.verify.requests import SHORT
+from lra.verify.rotation import choices
 from lra.verify.sizes import (
     BATCHES,
     BIASES,
@@ -41,7 +41,7 @@ def in_rotation(law: Law, subject: Subject, cases: Iterable[Case]) -> Iterator[C
     if law.measured:
         yield from cases
         return
-    start = _chance(subject, law).randrange(1000)
+    start = choices(subject, law.name).randrange(len(SIZES))
     for place, case in enumerate(cases):
         length = max(case.n, case.m or 0)
         sizes = FAR_SIZES if length > FAR else LONG_SIZES if length > LONG else SIZES
@@ -56,7 +56,7 @@ def in_rotation(law: Law, subject: Subject, cases: Iterable[Case]) -> Iterator[C
 def _sized(law: Law, subject: Subject, case: Case, size: Size, place: int) -> Case:
     """Return a case in a size, with a batch, a layer and biases by its place; what it names
     itself stays."""
-    chance = _chance(subject, law, place)
+    chance = choices(subject, f"{law.name}, case {place}")
     batch, layer, biases = (chance.choice(ways) for ways in (BATCHES, LAYERS, BIASES))
     new: dict[str, Any] = {"layer": layer, "biases": biases, **_heads(subject, case, size)}
     if max(case.n, case.m or 0) > FAR:
@@ -96,8 +96,3 @@ def _with_kv_heads(subject: Subject, case: Case, chance: Random) -> Case:
         return case
     divisors = [number for number in range(1, case.heads + 1) if case.heads % number == 0]
     return msgspec.structs.replace(case, kv_heads=chance.choice(divisors))
-
-
-def _chance(subject: Subject, law: Law, *place: int) -> Random:
-    """Return a generator that mechanism, law and place decide."""
-    return Random(value_hash([subject.mechanism.__name__, law.name, *place]))

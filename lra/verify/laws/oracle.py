@@ -52,7 +52,10 @@ def check(subject: Subject, case: Case) -> None:
 
 def _compare(subject: Subject, case: Case, layer: Layer, context: Context) -> None:
     x_BND, source_BMD = subject.inputs(case)
-    leaves = {"the input": x_BND, **dict(layer.named_parameters())}
+    leaves = {"the input": x_BND}
+    if case.dtype not in HALF:
+        # Sums over all positions may cancel: in half precision rounding is all that is left.
+        leaves |= dict(layer.named_parameters())
     if source_BMD is not None:
         leaves["the source"] = source_BMD
     found = layer(x_BND, context, source_BMD=source_BMD).y_BND
