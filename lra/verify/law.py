@@ -61,6 +61,8 @@ class Law:
     unclaimed laws are not tried."""
     dtypes: tuple[str, ...] = ()
     """Types that it tries each case in, whatever the case says."""
+    dropout: float = 0.0
+    """Rate of dropout that it trains with."""
 
 
 def binds_all(card: AttentionCard) -> bool:

@@ -55,7 +55,7 @@ def check(subject: Subject, case: Case) -> None:
     oracle.require(found, wanted, "output under a trained bias, against the oracle", case)
     actual, expected = (projected_gradients(y, [scheme.table])[0] for y in (found, wanted))
     what = "gradient of a trained bias, against the oracle"
-    oracle.require(actual, expected, what, case, steps=2)
+    oracle.require(actual, expected, what, case, gradient=True)
     if not _weighs(layer, case, context):
         return
     bare = layer(x_BND, replace(context, position=None)).y_BND

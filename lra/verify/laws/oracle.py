@@ -21,6 +21,9 @@ OUTPUT, GRADIENT = 1e-9, 1e-8
 HALF = {"bfloat16": 1e-2, "float16": 2e-3}
 """Largest norm of a difference in half precision, relative to that of the result: as for the law
 `precision`."""
+PASSED_ON = 8
+"""Factor by which a gradient of queries or keys multiplies the error of its weights': that of a
+logit over that of a query, which is the size of a key times the scale."""
 FAST_PATH = ("mix", "attend")
 MASKED_APART = (7, 37)
 """Lengths at which padded queries and masked keys are also tested apart."""
@@ -69,16 +72,17 @@ def _compare(subject: Subject, case: Case, layer: Layer, context: Context) -> No
         strict=True,
     )
     for name, actual, expected in pairs:
-        require(actual, expected, f"gradient of {name} against the oracle", case, steps=2)
+        require(actual, expected, f"gradient of {name} against the oracle", case, gradient=True)
 
 
-def require(found: Tensor, wanted: Tensor, what: str, case: Case, *, steps: int = 1) -> None:
-    """Require agreement to the accuracy of the case's type, after so many passes."""
+def require(found: Tensor, wanted: Tensor, what: str, case: Case, *, gradient: bool = False) -> None:
+    """Require agreement to the accuracy of the case's type, of an output or of a gradient."""
     if case.dtype in HALF:
-        require_close(found, wanted, what, steps * HALF[case.dtype])
+        require_close(found, wanted, what, (2 if gradient else 1) * HALF[case.dtype])
+    elif gradient:
+        require_same(found, wanted, what, max(GRADIENT, PASSED_ON * rounding(case)))
     else:
-        tolerance = OUTPUT if steps == 1 else GRADIENT
-        require_same(found, wanted, what, max(tolerance, steps * rounding(case)))
+        require_same(found, wanted, what, max(OUTPUT, rounding(case)))
 
 
 @contextmanager
