@@ -75,7 +75,9 @@ def _compare(subject: Subject, case: Case, layer: Layer, context: Context) -> No
         require(actual, expected, f"gradient of {name} against the oracle", case, gradient=True)
 
 
-def require(found: Tensor, wanted: Tensor, what: str, case: Case, *, gradient: bool = False) -> None:
+def require(
+    found: Tensor, wanted: Tensor, what: str, case: Case, *, gradient: bool = False
+) -> None:
     """Require agreement to the accuracy of the case's type, of an output or of a gradient."""
     if case.dtype in HALF:
         require_close(found, wanted, what, (2 if gradient else 1) * HALF[case.dtype])
