@@ -57,18 +57,22 @@ def _sized(law: Law, subject: Subject, case: Case, size: Size, place: int) -> Ca
     """Return a case in a size, with a batch, a layer and biases by its place; what it names
     itself stays."""
     chance = choices(subject, f"{law.name}, case {place}")
-    batch, layer, biases = (chance.choice(ways) for ways in (BATCHES, LAYERS, BIASES))
+    layer, biases = (chance.choice(ways) for ways in (LAYERS, BIASES))
     new: dict[str, Any] = {"layer": layer, "biases": biases, **_heads(subject, case, size)}
-    if max(case.n, case.m or 0) > FAR:
-        batch = 1 + (case.mask in NOT_IN_THE_FIRST)
-    if batch > 1 or case.mask not in NOT_IN_THE_FIRST:
-        new["batch"] = batch
+    batches = [batch for batch in BATCHES if _takes_batch(law, case, batch)]
+    if batches:
+        is_far = max(case.n, case.m or 0) > FAR
+        new["batch"] = min(batches) if is_far else chance.choice(batches)
     own = {name for name in new if getattr(case, name) != getattr(PLAIN, name)}
     changed = msgspec.structs.replace(case, **{k: v for k, v in new.items() if k not in own})
     changed = _with_kv_heads(subject, changed, chance)
-    if not law.takes(changed):
-        changed = msgspec.structs.replace(changed, batch=case.batch)
     return changed if law.takes(changed) else case
+
+
+def _takes_batch(law: Law, case: Case, batch: int) -> bool:
+    """Whether a law takes a case with so many examples, of which one has padding if any may."""
+    is_whole = batch == 1 and case.mask in NOT_IN_THE_FIRST
+    return not is_whole and law.takes(msgspec.structs.replace(case, batch=batch))
 
 
 def _heads(subject: Subject, case: Case, size: Size) -> dict[str, Any]:

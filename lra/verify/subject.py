@@ -51,7 +51,7 @@ LONGEST = {False: 300, True: 2200}
 PROBES = (1, 2, 3, 7, 16, 31, 37, 64, 65, 129)
 """Lengths tried with every mechanism, besides those around its own borders."""
 
-FAR = 1025
+BEYOND = 1031
 """Length beyond all these, tried once by each law."""
 
 
@@ -322,7 +322,7 @@ class Subject:
         """Lengths beyond those, each tried once by a law: about a thousand, and one past each
         border that the others do not reach."""
         past = {b + 1 for b in self._borders if LONGEST[False] <= b < LONGEST[True]}
-        return tuple(sorted({FAR, *past} - set(self.lengths)))
+        return tuple(sorted({BEYOND, *past} - set(self.lengths)))
 
     @cached_property
     def _borders(self) -> tuple[int, ...]:

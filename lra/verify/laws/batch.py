@@ -19,12 +19,11 @@ OUTLIERS = (1e3, 1e-3, math.nan)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every request, three examples at a time."""
+    """Every request."""
     return requests(
         subject,
         masks=masks(subject, "scattered"),
         positions=("none",),
-        batch=3,
         training=True,
         far=True,
     )

@@ -31,7 +31,6 @@ def cases(subject: Subject) -> Iterator[Case]:
         causal=(True,),
         masks=masks(subject, "scattered", "front"),
         dtypes=dtypes,
-        batch=3,
     )
     for dtype in ("float64", *dtypes[:1]):
         yield Case(n=LONG, causal=True, batch=1, dtype=dtype)
