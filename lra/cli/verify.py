@@ -97,7 +97,9 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
     if not quiet:
         for words in (*_assumptions(record), *describe_extent(record.findings)):
             echo(f"  {words}")
-    telling = [f for f in record.findings if not f.follows]
+    # Laws that were asked for by name have a row each.
+    following = {} if cell.laws else _by_cause(record.findings)
+    telling = [f for f in record.findings if f.law not in following.get(f.follows, ())]
     shown = [f for f in telling if not quiet or f.verdict == "failed"]
     groups = [[f] for f in shown] if cell.laws else _fold_alike(shown)
     rows = [
@@ -114,8 +116,8 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
     for first, *others in groups:
         if others:
             echo(f"  like {first.law}: {', '.join(finding.law for finding in others)}")
-    for cause, following in _by_cause(record.findings).items():
-        echo(f"  {cause} fails on the same inputs as {', '.join(following)}")
+    for cause, laws in following.items():
+        echo(f"  {cause} fails on the same inputs as {', '.join(laws)}")
     for first, *_ in groups:
         if first.verdict == "failed":
             echo(f"  reproduce: {_reproduce(job, first, settings, full=full)}")
