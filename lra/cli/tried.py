@@ -42,8 +42,7 @@ def _count(tried: list[Tried], name: str, one: str, several: str) -> str:
 
 
 def _listed(words: list[str]) -> str:
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
 def _by_precision(dtype: str) -> tuple[int, str]:

@@ -45,9 +45,9 @@ def _check(subject: Subject, case: Case) -> None:
     y_BND = layer(x_BND, context).y_BND
     places = range(case.n - 1)
     closely = {0, case.n // 3, case.n // 2, case.n - 2} & set(places)
-    growths = GROWTH
+    growths = GROWTH[:1] if case.n > FAR else GROWTH
     if case.n > FAR:
-        closely, growths = {case.n // 2, case.n - 2}, GROWTH[:1]
+        closely = {case.n // 2, case.n - 2}
     for last in places if case.n <= EVERY_PLACE else sorted(closely):
         stays = slice(0, last + 1)
         for growth in growths if last in closely else GROWTH[:1]:
