@@ -56,7 +56,7 @@ def _reasons(tried: list[Tried]) -> Iterator[str]:
     for refusal in sorted({refusal for one in tried for refusal in one.refused}):
         sizes, _, why = refusal.partition(": ")
         sizes_by_reason.setdefault(why, []).append(sizes)
-    for why, sizes in list(sizes_by_reason.items())[:MOST_REASONS]:
-        yield f"not tried with {min(sizes, key=len)}: {why}"
+    for why, all_sizes in list(sizes_by_reason.items())[:MOST_REASONS]:
+        yield f"not tried with {min(all_sizes, key=len)}: {why}"
     if (more := len(sizes_by_reason) - MOST_REASONS) > 0:
         yield f"nor in other sizes, for {more} reasons more"
