@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -82,6 +83,8 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
 
     from tabulate import tabulate
 
+    from lra.cli.tried import describe_extent
+
     cell = _cell(job)
     name = cell.mechanism.name
     if record.status != "ok":
@@ -92,9 +95,12 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
     counts = ", ".join(f"{number} {verdict}" for verdict, number in tally.items())
     echo(f"{name}: {counts}  [{record.seconds:.1f} s]")
     if not quiet:
-        for words in _assumptions(record):
+        for words in (*_assumptions(record), *describe_extent(record.findings)):
             echo(f"  {words}")
-    shown = [f for f in record.findings if not quiet or f.verdict == "failed"]
+    # Laws that were asked for by name have a row each.
+    following = {} if cell.laws else _by_cause(record.findings)
+    telling = [f for f in record.findings if f.law not in following.get(f.follows, ())]
+    shown = [f for f in telling if not quiet or f.verdict == "failed"]
     groups = [[f] for f in shown] if cell.laws else _fold_alike(shown)
     rows = [
         (
@@ -110,6 +116,8 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
     for first, *others in groups:
         if others:
             echo(f"  like {first.law}: {', '.join(finding.law for finding in others)}")
+    for cause, laws in following.items():
+        echo(f"  {cause} fails on the same inputs as {', '.join(laws)}")
     for first, *_ in groups:
         if first.verdict == "failed":
             echo(f"  reproduce: {_reproduce(job, first, settings, full=full)}")
@@ -150,6 +158,15 @@ def _fold_alike(findings: list[Finding]) -> list[list[Finding]]:
         elif finding is same[0]:
             groups.append(same)
     return groups
+
+
+def _by_cause(findings: Sequence[Finding]) -> dict[str, list[str]]:
+    """Return the laws whose failures say nothing new, by the law whose failure explains them."""
+    found: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.follows:
+            found.setdefault(finding.follows, []).append(finding.law)
+    return found
 
 
 def _assumptions(record: Record) -> list[str]:

@@ -18,11 +18,16 @@ why."""
 
 MaskKind = Literal["none", "behind", "front", "scattered", "all"]
 
+DtypeName = Literal["float64", "float32", "bfloat16", "float16"]
+
+BiasKind = Literal["drawn", "zero", "none"]
+"""Biases of a layer's projections. drawn: normal numbers. none: the projections have none."""
 
 MOST = 2**31
 """Largest number in a case: sizes beyond fit no memory, seeds beyond no generator."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+_Size = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 
 
 class Case(Frozen, frozen=True, kw_only=True, omit_defaults=True):
@@ -40,7 +45,19 @@ class Case(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     training: bool = False
     """Whether in training, without dropout and noise; else in evaluation."""
     batch: _Count = 2
-    heads: Annotated[int, msgspec.Meta(ge=1, le=MOST)] = 4
+    heads: _Size = 4
+    head_width: _Size = 8
+    """Width of a query, a key and a value."""
+    width: _Size | None = None
+    """Width of the model; None is one that differs from that of all heads, where it may."""
+    kv_heads: _Size | None = None
+    """Heads of keys and values, where they are a setting; None leaves it as it is."""
+    layer: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    """Index of the layer in its model."""
+    biases: BiasKind = "drawn"
+    dtype: DtypeName = "float64"
+    """Type of inputs and parameters; in place of float64 it is float32 where somebody's own code
+    takes nothing else."""
     trial: _Count = 0
     """Number of the configuration: 0 is the one asked for, others are the mechanism's own
     `trials`."""
@@ -72,6 +89,20 @@ def parse(text: str) -> Case:
         raise UsageError(f"--case '{text}': {why}; write e.g. 'n=5 causal'") from error
 
 
+class Tried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Extent of the cases that a law was tried on: the least and the greatest of each size."""
+
+    lengths: tuple[int, int] | None = None
+    heads: tuple[int, int] | None = None
+    head_widths: tuple[int, int] | None = None
+    batches: tuple[int, int] | None = None
+    dtypes: tuple[str, ...] = ()
+    dropout: float = 0.0
+    """Greatest rate."""
+    refused: tuple[str, ...] = ()
+    """Sizes that it cannot be built in, and why."""
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Outcome of one law for one mechanism. Unknown fields are allowed, as in all parts of a
     record."""
@@ -88,4 +119,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Smallest input found that breaks the law."""
     ending: Literal["", "error", "timeout", "crash"] = ""
     """Fault of the check itself, where it did not run to its end."""
+    follows: str = ""
+    """Law that fails on the same input, so that this failure says nothing new."""
+    tried: Tried | None = None
     seconds: float = 0.0

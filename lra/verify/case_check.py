@@ -8,7 +8,7 @@ from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried
 from lra.verify.subject import Subject
 
-ASKED = ("causal", "mask", "position", "training")
+ASKED = ("causal", "mask", "position", "training", "dtype")
 """Fields of a case that must be as in one of the law's own cases."""
 
 
@@ -19,6 +19,8 @@ def why_unfit(law: Law, subject: Subject) -> str:
     trials = len(subject.configs)
     if case.trial >= trials:
         return f"--case '{case}': {subject.mechanism.__name__} has trials 0 to {trials - 1}"
+    if why := _why_unbuilt(subject, case):
+        return f"--case '{case}': {why}"
     if law.claim is not None and not law.claimed(subject.card):
         subject = subject.claiming(law.claim)
     try:
@@ -38,6 +40,17 @@ def why_unfit(law: Law, subject: Subject) -> str:
     if not law.takes(case):
         return f"--case '{case}': {law.name} does not take these sizes; {example}"
     return ""
+
+
+def _why_unbuilt(subject: Subject, case: Case) -> str:
+    """Return why no layer can have the sizes of a case; empty where one can. Somebody else's code
+    says so when it is tried."""
+    name, heads_width = subject.mechanism.__name__, case.heads * case.head_width
+    if subject.is_square and case.width not in (None, heads_width):
+        return f"{name} is as wide as its heads; leave width out, which is {heads_width} then"
+    if case.kv_heads is not None and not hasattr(subject.configs[case.trial], "kv_heads"):
+        return f"{name} has no setting kv_heads; leave it out"
+    return subject.refuses(case) if subject.is_ours else ""
 
 
 def _closest_case(law: Law, case: Case, own: list[Case]) -> Case:

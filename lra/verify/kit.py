@@ -5,23 +5,22 @@ A law that fails is tried again on smaller inputs, so that the printed case is s
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Literal
 
 import msgspec
 import torch
 
-from lra.core.errors import LraError, UnsupportedError, UsageError
-from lra.core.findings import Case, Finding, Verdict
-from lra.core.traceback_place import place_of
+from lra.core.errors import UsageError
+from lra.core.findings import Finding, Verdict
 from lra.verify.case_check import why_unfit
 from lra.verify.isolation import run_isolated
-from lra.verify.law import Broken, Law, Reported, Untried
-from lra.verify.laws import LAWS
+from lra.verify.law import Law
+from lra.verify.laws import LAWS, output
+from lra.verify.shrink import shrink
 from lra.verify.subject import Subject
+from lra.verify.trial import try_case
 
 TIMEOUT = 120.0
 """Time limit of one law in seconds, in the short form; ten times as much in the full one."""
@@ -29,9 +28,6 @@ TIMEOUT = 120.0
 MOST_TIMEOUTS = 2
 """Number of claimed laws without an answer after which the rest is left out; one unclaimed law is
 enough to leave out the unclaimed."""
-
-SHRINK_BELOW = 40
-"""Longest input that shrinking tries."""
 
 
 def select(names: Iterable[str] = (), *, full: bool = False) -> tuple[Law, ...]:
@@ -55,7 +51,7 @@ def verify(
     has failed. Raises `UsageError` where a law does not take the one case to try.
     """
     patience = timeout * (10 if subject.full else 1)
-    hopeless, timeouts, tried_unclaimed = "", 0, True
+    hopeless, timeouts, tried_unclaimed, has_output = "", 0, True, True
     for law in laws:
         claimed = law.claimed(subject.card)
         if hopeless or not (claimed or tried_unclaimed):
@@ -73,7 +69,7 @@ def verify(
             # In a process of its own: the failure is not lost where the search for a smaller one
             # dies.
             smaller = run_isolated(
-                partial(_single_threaded, law, subject, partial(_shrink, found)), patience
+                partial(_single_threaded, law, subject, partial(shrink, found)), patience
             )
             found = smaller if isinstance(smaller, Finding) else found
         if isinstance(found, Finding):
@@ -85,12 +81,19 @@ def verify(
                 detail=found.words,
                 ending=found.ending,
             )
+        if not has_output and finding.verdict == "failed" and finding.case is not None:
+            explained = run_isolated(
+                partial(_single_threaded, output.LAW, subject, partial(_explain, finding)), patience
+            )
+            finding = explained if isinstance(explained, Finding) else finding
         if finding.ending == "timeout":
             timeouts += claimed
             tried_unclaimed &= claimed
-        if law.name == "output" and finding.ending and finding.cases <= 1:
-            hopeless = "it gives no output"
-        elif timeouts == MOST_TIMEOUTS:
+        if law is output.LAW:
+            has_output = finding.verdict != "failed"
+            if finding.ending and finding.cases <= 1:
+                hopeless = "it gives no output"
+        if timeouts == MOST_TIMEOUTS and not hopeless:
             hopeless = f"{timeouts} laws before it gave no answer"
         seconds = round(time.monotonic() - started, 3)
         yield msgspec.structs.replace(finding, says=law.says, seconds=seconds)
@@ -102,6 +105,15 @@ def _single_threaded(
     """Work in a forked child, where the parent's threads are gone: with a single thread."""
     torch.set_num_threads(1)
     return attempt(law, subject)
+
+
+def _explain(finding: Finding, law: Law, subject: Subject) -> Finding:
+    """Return a failure, with the name of the law of outputs where that fails on the same input."""
+    assert finding.case is not None
+    mask = finding.case.mask if finding.case.mask in output.MASKS else "none"
+    case = msgspec.structs.replace(finding.case, m=None, mask=mask)
+    is_alike = law.takes(case) and try_case(law, subject, [case]).verdict == "failed"
+    return msgspec.structs.replace(finding, follows=law.name if is_alike else "")
 
 
 def _binds(law: Law, subject: Subject) -> Finding:
@@ -117,7 +129,7 @@ def try_law(law: Law, subject: Subject) -> Finding:
     if subject.only is not None and (why := why_unfit(law, subject)):
         raise UsageError(why)
     found = _first_failure(law, subject)
-    return _shrink(found, law, subject) if _may_shrink(law, subject, found) else found
+    return shrink(found, law, subject) if _may_shrink(law, subject, found) else found
 
 
 def _first_failure(law: Law, subject: Subject) -> Finding:
@@ -125,10 +137,10 @@ def _first_failure(law: Law, subject: Subject) -> Finding:
         if law.oracle and not subject.has_oracle:
             detail = "it has no oracle to compare with"
             return Finding(law=law.name, verdict="skipped", detail=detail)
-        return _try_case(law, subject)
+        return try_case(law, subject)
     if law.claim is None or law.measured or (law.oracle and not subject.has_oracle):
         return Finding(law=law.name, verdict="not claimed")
-    found = _try_case(law, subject.claiming(law.claim))
+    found = try_case(law, subject.claiming(law.claim))
     if found.verdict != "held":
         return Finding(law=law.name, verdict="not claimed", cases=found.cases)
     return msgspec.structs.replace(
@@ -136,96 +148,6 @@ def _first_failure(law: Law, subject: Subject) -> Finding:
     )
 
 
-def _try_case(law: Law, subject: Subject, cases: Iterable[Case] | None = None) -> Finding:
-    count, case = 0, None
-    try:
-        if cases is None:
-            cases = law.cases(subject) if subject.only is None else [subject.only]
-        for case in cases:
-            law.check(subject, case)
-            count += 1
-    except Reported as words:
-        return Finding(law=law.name, verdict="reported", cases=count + 1, detail=str(words))
-    except Untried as words:
-        return Finding(law=law.name, verdict="skipped", cases=count, detail=str(words))
-    except Broken as words:
-        return _failure(law, count, case, str(words))
-    except UnsupportedError as error:
-        return _failure(law, count, case, f"refused: {error}")
-    except LraError as error:
-        return _failure(law, count, case, str(error), ending="error")
-    except Exception as error:
-        detail = f"{type(error).__name__}: {error}"
-        return _failure(
-            law, count, case, detail, ending="error", inside=place_of(error, subject.home)
-        )
-    if not count:
-        return Finding(law=law.name, verdict="skipped", detail="nothing to try it on")
-    return Finding(law=law.name, verdict="held", cases=count)
-
-
-_WRAPPED = re.compile(r"\binner\.(bidirectional|causal)\.")
-"""Prefix that an adapter puts before the names of somebody's own parameters."""
-
-
-def _failure(
-    law: Law,
-    count: int,
-    case: Case | None,
-    detail: str,
-    ending: Literal["", "error"] = "",
-    inside: str = "",
-) -> Finding:
-    line = _WRAPPED.sub("", " ".join(detail.split()))
-    return Finding(
-        law=law.name,
-        verdict="failed",
-        cases=count + 1,
-        detail=line + inside,
-        case=case,
-        ending=ending,
-    )
-
-
 def _may_shrink(law: Law, subject: Subject, found: Finding) -> bool:
     whole = not law.measured and subject.only is None
     return found.verdict == "failed" and found.case is not None and whole
-
-
-def _shrink(found: Finding, law: Law, subject: Subject) -> Finding:
-    """Return the failure at the smallest input that shows it: in evaluation, one example, one head,
-    fewer positions. An empty input is a question of its own."""
-    assert found.case is not None
-    case, smallest = found.case, found
-    for change in ({"training": False}, {"batch": 1}, {"heads": 1}):
-        smaller = msgspec.structs.replace(case, **change)
-        # The first example of a mask may be one without padding.
-        if smaller == case or ("batch" in change and case.mask != "none"):
-            continue
-        if not law.takes(smaller):
-            continue
-        again = _try_case(law, subject, [smaller])
-        if _is_same_failure(again, found):
-            case, smallest = smaller, again
-    if case.m is None:
-        for n in range(1, min(case.n, SHRINK_BELOW)):
-            smaller = msgspec.structs.replace(case, n=n)
-            if not law.takes(smaller):
-                continue
-            again = _try_case(law, subject, [smaller])
-            if _is_same_failure(again, found):
-                smallest = again
-                break
-    return msgspec.structs.replace(smallest, cases=found.cases)
-
-
-def _is_same_failure(again: Finding, found: Finding) -> bool:
-    """Whether two failures have the same words but for their numbers."""
-    alike = (again.verdict, again.ending) == (found.verdict, found.ending)
-    return alike and _without_numbers(again.detail) == _without_numbers(found.detail)
-
-
-def _without_numbers(detail: str) -> str:
-    """Leave numbers out, and their count in a row."""
-    words = re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?|\b(inf|nan)\b", "#", detail)
-    return re.sub(r"#(, (#|\.\.\.))+", "#", words)

@@ -57,8 +57,12 @@ class Law:
     only_full: bool = False
     """Whether it is left out of the short form."""
     measured: bool = False
-    """Whether smaller inputs would say less: failures are not shrunk, and unclaimed laws not
-    tried."""
+    """Whether smaller inputs would say less: failures are not shrunk, sizes do not take turns, and
+    unclaimed laws are not tried."""
+    dtypes: tuple[str, ...] = ()
+    """Types that it tries each case in, whatever the case says."""
+    dropout: float = 0.0
+    """Rate of dropout that it trains with."""
 
 
 def binds_all(card: AttentionCard) -> bool:
@@ -88,6 +92,18 @@ def require_same(found: Tensor, wanted: Tensor, what: str, tolerance: float) -> 
     if gap > tolerance:
         allowed = f"{tolerance:.0e}" if tolerance else "nothing"
         raise Broken(f"{what}: differs by {gap:.1e}, allowed {allowed}")
+
+
+def require_close(found: Tensor, wanted: Tensor, what: str, limit: float) -> None:
+    """Raise `Broken` where two tensors differ by more than a share of the wanted one's norm, or of
+    that of ones where it is less. Single elements say little in half precision."""
+    if found.shape != wanted.shape:
+        raise Broken(f"{what}: shape {tuple(found.shape)} where {tuple(wanted.shape)} belongs")
+    found, wanted = found.detach().double(), wanted.detach().double()
+    size = max(float(wanted.norm()), wanted.numel() ** 0.5, 1.0)
+    gap = float((found - wanted).norm()) / size
+    if not gap <= limit:
+        raise Broken(f"{what}: off by {gap:.1e} of its norm, allowed {limit:g}")
 
 
 def ordinal(number: int) -> str:

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle, islice, product
 from typing import Any
 
-from lra.core.findings import Case, MaskKind
+from lra.core.findings import Case, DtypeName, MaskKind
 from lra.verify.subject import Subject
 
 SHORT = 40
 """Longest length at which all combinations of requests are tried; beyond, one after another."""
+
+TYPED = (7, 37, 16)
+"""Lengths at which other types than float64 are tried."""
 
 
 def directions(subject: Subject) -> list[bool]:
@@ -37,6 +40,11 @@ def position_schemes(subject: Subject) -> list[str]:
     return ["none", *["alibi"] * can.bias, *["rope"] * can.rotary]
 
 
+def half_dtypes(subject: Subject) -> tuple[DtypeName, ...]:
+    """Return the types of half precision; none for somebody else's code, which may take none."""
+    return ("bfloat16", "float16") if subject.is_ours else ()
+
+
 def requests(
     subject: Subject,
     *,
@@ -45,12 +53,16 @@ def requests(
     masks: Sequence[MaskKind] = ("none",),
     positions: Sequence[str] | None = None,
     training: bool = False,
+    dtypes: Sequence[DtypeName] = (),
+    far: bool = False,
     **fixed: Any,
 ) -> Iterator[Case]:
-    """Yield cases by length: all combinations at short ones, one each in turn beyond.
+    """Yield cases by length: all combinations at short ones, one each in turn beyond, with `far`
+    also at those of a thousand.
 
     At each short length all configurations take part, and share the combinations among them; the
-    full form gives all to each. With `training` every other case is in training.
+    full form gives all to each. With `training` every other case is in training. Each combination
+    is also tried in one of `dtypes` in turn, in the full form in each of them.
     """
     ways = directions(subject) if causal is None else list(causal)
     places = position_schemes(subject) if positions is None else list(positions)
@@ -78,3 +90,11 @@ def requests(
                 yield Case(n=n, trial=trial, **combination, **fixed)
         if trials > 1:
             next(turn)
+    each = len(combinations)
+    for place in range(each * (len(dtypes) if subject.full else bool(dtypes))):
+        n, trial = TYPED[place % len(TYPED)], place % len(subject.configs)
+        dtype = dtypes[(place + place // each) % len(dtypes)]
+        yield Case(n=n, trial=trial, dtype=dtype, **next(turn), **fixed)
+    if far:
+        for n in subject.far:
+            yield Case(n=n, **next(turn), **fixed)

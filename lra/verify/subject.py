@@ -31,9 +31,12 @@ from lra.core.cards import AttentionCard
 from lra.core.errors import LraError
 from lra.core.findings import Case
 from lra.verify.inputs import normal_inputs, real_positions
+from lra.verify.rounding import DTYPES, rounding
+from lra.verify.sizes import sizes_of
 
 WIDTH, HEAD_WIDTH = 12, 8
-"""Widths of the model and of one head: unequal, so that neither can stand in for the other."""
+"""Widths of the model and of one head where a case names no other: unequal, so that neither can
+stand in for the other."""
 
 ROOM = 1e-4
 """Tolerance for somebody's own code, relative to the largest output, where a law's is stricter: it
@@ -47,6 +50,9 @@ LONGEST = {False: 300, True: 2200}
 
 PROBES = (1, 2, 3, 7, 16, 31, 37, 64, 65, 129)
 """Lengths tried with every mechanism, besides those around its own borders."""
+
+BEYOND = 1031
+"""Length beyond all these, tried once by each law."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,15 @@ class Subject:
         file = str(getattr(sys.modules.get(name), "__file__", ""))
         return file if name.startswith(catalogue.FILES) else name
 
-    def allowed(self, tolerance: float) -> float:
-        """Return the tolerance of a comparison between two results of the mechanism itself."""
-        return tolerance if self.is_ours else max(tolerance, ROOM)
+    def allowed(self, tolerance: float, case: Case | None = None) -> float:
+        """Return the tolerance of a comparison between two results of the mechanism itself, in
+        float64 or in the type of a case."""
+        own = tolerance if self.is_ours else max(tolerance, ROOM)
+        return own if case is None else max(own, rounding(case))
+
+    def dtype(self, case: Case) -> torch.dtype:
+        """Return the type of a case's inputs and parameters."""
+        return self.precise if case.dtype == "float64" else DTYPES[case.dtype]
 
     @cached_property
     def precise(self) -> torch.dtype:
@@ -147,13 +159,61 @@ class Subject:
 
     def width(self, case: Case) -> int:
         """Return the model's width; somebody's own module gets the usual one, that of all heads."""
-        square = self.mechanism.square or not self.is_ours
-        return HEAD_WIDTH * case.heads if square else WIDTH
+        if self.is_square:
+            return case.head_width * case.heads
+        return WIDTH if case.width is None else case.width
+
+    @property
+    def is_square(self) -> bool:
+        """Whether the model is as wide as all heads together, whatever a case says."""
+        return self.mechanism.square or not self.is_ours
 
     @property
     def configs(self) -> tuple[MechanismConfig, ...]:
         """Configuration asked for, then the mechanism's own trials."""
         return (self.config, *self.mechanism.trials)
+
+    def config_for(self, case: Case) -> MechanismConfig:
+        """Return the configuration of a case, with as many heads of keys as it asks for."""
+        config = self.configs[case.trial]
+        if case.kv_heads is None:
+            return config
+        return msgspec.structs.replace(config, kv_heads=case.kv_heads)
+
+    @cached_property
+    def refusals(self) -> dict[str, str]:
+        """Why it could not be built in some sizes, by these: filled by `refuses`."""
+        return {}
+
+    def refuses(self, case: Case) -> str:
+        """Return why it cannot be built in the sizes of a case, empty where it can; somebody else's
+        may also end there when called.
+
+        Ours says so by an error of the arena's; any other error is a fault, for laws to find.
+        """
+        small = Case(
+            n=7,
+            causal=not self.card.capabilities.bidirectional,
+            position=case.position,
+            **sizes_of(case),
+        )
+        sizes = str(small).removeprefix("n=7 ").removeprefix("causal ")
+        if sizes not in self.refusals:
+            self.refusals[sizes] = self._why_refused(small)
+        return self.refusals[sizes]
+
+    def _why_refused(self, case: Case) -> str:
+        try:
+            layer = self.build(case)
+            context = self.context(case, layer)
+            if not self.is_ours:
+                with torch.no_grad():
+                    layer(self.inputs(case)[0], context)
+        except LraError as error:
+            return str(error)
+        except Exception as error:
+            return "" if self.is_ours else f"{type(error).__name__}: {error}"
+        return ""
 
     def build(
         self,
@@ -166,8 +226,8 @@ class Subject:
         steady: bool = True,
         **sizes: Any,
     ) -> Layer:
-        """Return a small layer for a case, with biases that are not zero; somebody's own also
-        without parameters that are nearly zero.
+        """Return a small layer for a case, with biases that are not zero unless it asks for that;
+        somebody's own also without parameters that are nearly zero.
 
         Parameters are drawn from torch's default generator, seeded by `drawing` or as the layer. In
         training it has no dropout, and no noise unless `config` asks for it. With `steady`
@@ -176,36 +236,38 @@ class Subject:
         """
         asked = {
             "width": self.width(case),
-            "qkv_width": HEAD_WIDTH * case.heads,
+            "qkv_width": case.head_width * case.heads,
             "heads": case.heads,
             "max_length": max(case.n, case.m or 0, *self.lengths),
+            "layers": case.layer + 1,
+            "projection_biases": case.biases != "none",
             **sizes,
         }
         if not self.is_ours:
             asked["qkv_width"] = asked["width"]
         dims = Dims(**asked)
         if config is None:
-            config = self.configs[case.trial]
+            config = self.config_for(case)
             config = quiet(config) if case.training else config
         seed_torch(seed if drawing is None else drawing)
         shared = self.mechanism.build_shared(dims, config)
-        layer = self.mechanism(dims, config, shared=shared, seed=seed)
+        layer = self.mechanism(dims, config, layer_index=case.layer, shared=shared, seed=seed)
         for name, parameter in layer.named_parameters():
             if name.endswith("bias"):
-                nn.init.normal_(parameter)
+                nn.init.normal_(parameter, std=float(case.biases == "drawn"))
             elif not self.is_ours and parameter.requires_grad and _is_muting(parameter):
                 _draw_anew(parameter)
         if steady and not self.is_ours:
             for part in cast(Directions, layer.inner).children():
                 part.register_forward_pre_hook(_draw_the_same)
         layer.train(case.training)
-        return layer.to(self.device, self.precise if dtype is None else dtype)
+        return layer.to(self.device, self.dtype(case) if dtype is None else dtype)
 
     def inputs(
         self, case: Case, *, dtype: torch.dtype | None = None, scale: float = 1.0
     ) -> tuple[Tensor, Tensor | None]:
         """Return the input, (B, N, D), and the source, (B, M, D) or None; leaves with gradients."""
-        dtype = self.precise if dtype is None else dtype
+        dtype = self.dtype(case) if dtype is None else dtype
         x_BND = self._normal(case, case.n, 0, dtype, scale)
         source = None if case.m is None else self._normal(case, case.m, 1, dtype, scale)
         return x_BND, source
@@ -251,13 +313,23 @@ class Subject:
     @cached_property
     def lengths(self) -> tuple[int, ...]:
         """Lengths to try: short ones, and those around the borders of its blocks."""
+        around = {length for b in self._borders for length in (b - 1, b, b + 1, 2 * b + 1)}
+        limit = LONGEST[self.full]
+        return tuple(sorted({*PROBES, *(n for n in around if 0 < n <= limit)}))
+
+    @cached_property
+    def far(self) -> tuple[int, ...]:
+        """Lengths beyond those, each tried once by a law: about a thousand, and one past each
+        border that the others do not reach."""
+        past = {b + 1 for b in self._borders if LONGEST[False] <= b < LONGEST[True]}
+        return tuple(sorted({BEYOND, *past} - set(self.lengths)))
+
+    @cached_property
+    def _borders(self) -> tuple[int, ...]:
         width = self.width(Case(n=1, heads=1))
         dims = Dims(width=width, qkv_width=HEAD_WIDTH, heads=1, max_length=max(PROBES))
         shared = self.mechanism.build_shared(dims, self.config)
-        borders = self.mechanism(dims, self.config, shared=shared).borders
-        around = {length for b in borders for length in (b - 1, b, b + 1, 2 * b + 1)}
-        limit = LONGEST[self.full]
-        return tuple(sorted({*PROBES, *(n for n in around if 0 < n <= limit)}))
+        return self.mechanism(dims, self.config, shared=shared).borders
 
     def claiming(self, claims: Mapping[str, object]) -> Subject:
         """Return the same mechanism with a card that claims more than its own."""

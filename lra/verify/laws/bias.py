@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from attention_impls.contract import Attention, Context, Dims, Layer, Position
 from lra.core.cards import PositionCard
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, projected_gradients, relative_difference, require_same
+from lra.verify.law import Broken, Law, projected_gradients, relative_difference
 from lra.verify.laws import oracle
-from lra.verify.requests import masks, requests
+from lra.verify.requests import half_dtypes, masks, requests
 from lra.verify.subject import Subject
 
 FELT = 1e-6
@@ -37,8 +37,9 @@ class LearnedBias(Position):
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every request under ALiBi; the check adds the trained bias."""
-    return requests(subject, masks=masks(subject, "scattered"), positions=("alibi",))
+    """Every request under ALiBi, in half precision too; the check adds the trained bias."""
+    kinds, dtypes = masks(subject, "scattered"), half_dtypes(subject)
+    return requests(subject, masks=kinds, positions=("alibi",), dtypes=dtypes, far=True)
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -51,11 +52,10 @@ def check(subject: Subject, case: Case) -> None:
     x_BND, _ = subject.inputs(case)
     found = layer(x_BND, context).y_BND
     wanted = layer.reference(x_BND, context)
-    require_same(found, wanted, "output under a trained bias, against the oracle", oracle.OUTPUT)
+    oracle.require(found, wanted, "output under a trained bias, against the oracle", case)
     actual, expected = (projected_gradients(y, [scheme.table])[0] for y in (found, wanted))
-    require_same(
-        actual, expected, "gradient of a trained bias, against the oracle", oracle.GRADIENT
-    )
+    what = "gradient of a trained bias, against the oracle"
+    oracle.require(actual, expected, what, case, gradient=True)
     if not _weighs(layer, case, context):
         return
     bare = layer(x_BND, replace(context, position=None)).y_BND

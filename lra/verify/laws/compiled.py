@@ -44,4 +44,5 @@ LAW = Law(
     check=check,
     only_full=True,
     measured=True,
+    dtypes=("float32",),
 )

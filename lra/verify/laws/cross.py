@@ -16,15 +16,21 @@ from lra.verify.subject import Subject
 
 SIZES = ((1, 2), (2, 1), (5, 9), (9, 5), (1, 37), (37, 1), (30, 41))
 
+FAR_SIZES = ((3, 301), (301, 2), (17, 333), (2, 1031))
+"""Sizes tried with one request each."""
+
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Fewer queries than keys, and more; all configurations in turn."""
     trials = cycle(range(len(subject.configs)))
+    ways = list(
+        product(cross_directions(subject), masks(subject, "scattered"), position_schemes(subject))
+    )
     for n, m in SIZES:
-        for causal, mask, scheme in product(
-            cross_directions(subject), masks(subject, "scattered"), position_schemes(subject)
-        ):
+        for causal, mask, scheme in ways:
             yield Case(n=n, m=m, causal=causal, mask=mask, position=scheme, trial=next(trials))
+    for (n, m), (causal, mask, scheme) in zip(FAR_SIZES, cycle(ways), strict=False):
+        yield Case(n=n, m=m, causal=causal, mask=mask, position=scheme)
 
 
 def check(subject: Subject, case: Case) -> None:

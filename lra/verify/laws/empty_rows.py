@@ -11,7 +11,7 @@ import torch
 from attention_impls.contract import causal_mask
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, ordinal, require_finite
-from lra.verify.requests import cross_directions, requests
+from lra.verify.requests import cross_directions, half_dtypes, requests
 from lra.verify.subject import Subject, attend
 
 _NAN = re.compile(r"Function '(?P<step>\w+)' returned nan values in its (?P<place>\d+)th output")
@@ -20,8 +20,9 @@ _NAN = re.compile(r"Function '(?P<step>\w+)' returned nan values in its (?P<plac
 def cases(subject: Subject) -> Iterator[Case]:
     """Requests whose first example has padding alone to attend to, and some whose second example
     begins with padding."""
-    for mask in ("all", "front"):
-        yield from requests(subject, masks=(mask,), batch=3)
+    dtypes = half_dtypes(subject)
+    yield from requests(subject, masks=("all",), dtypes=dtypes)
+    yield from requests(subject, masks=("front",), dtypes=dtypes, far=True)
     if subject.card.capabilities.cross:
         for (n, m), causal in product(((1, 5), (5, 9), (9, 5)), cross_directions(subject)):
             yield Case(n=n, m=m, causal=causal, mask="all", batch=3)

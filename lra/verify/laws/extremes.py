@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
 import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Law, binds_all, require_finite
-from lra.verify.requests import masks, requests
+from lra.verify.requests import half_dtypes, masks, requests
 from lra.verify.subject import Subject, attend
 
 SCALES = (1.0, 1e-4, 1e2)
 """Scales of queries and keys: logits are multiplied by the square. Plain numbers come first, to
 show what is not finite in them."""
+
+LARGEST_IN_FLOAT16 = 10.0
+"""Largest of these scales in float16, which ends at 65504: a product of two numbers of size 30 over
+64 features stays within it."""
 
 HUGE = 40.0
 """Scale of one key."""
@@ -24,24 +29,26 @@ GROWTHS = (1e1, 1e2, 1e3)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every request, in float32."""
-    return requests(subject, masks=masks(subject, "scattered"), positions=("none",))
+    """Every request in float32, and in half precision."""
+    kinds, dtypes = masks(subject, "scattered"), half_dtypes(subject)
+    for case in requests(subject, masks=kinds, positions=("none",), dtypes=dtypes):
+        yield case if case.dtype in dtypes else msgspec.structs.replace(case, dtype="float32")
 
 
 def check(subject: Subject, case: Case) -> None:
     """Scale queries and keys, or the input where there are none; then one key, and the other
     tensors of the heads."""
-    layer = subject.build(case, dtype=torch.float32)
+    layer = subject.build(case)
     context = subject.context(case, layer)
     heads = subject.heads(case, layer, context) if subject.is_attention else None
     if heads is None or heads.q_BHNK is None or heads.k_BGMK is None:
-        for scale in SCALES:
-            x_BND, _ = subject.inputs(case, dtype=torch.float32, scale=scale)
+        for scale in _within(case, SCALES):
+            x_BND, _ = subject.inputs(case, scale=scale)
             under = _describe("the input", scale)
             _finite(layer(x_BND, context).y_BND, {"the input": x_BND}, under)
         return
     q, k, v = heads.q_BHNK, heads.k_BGMK, heads.v_BGMV
-    for scale in SCALES:
+    for scale in _within(case, SCALES):
         big_q, big_k = (x.detach().mul(scale).requires_grad_() for x in (q, k))
         out = attend(layer, heads._replace(q_BHNK=big_q, k_BGMK=big_k), context)
         leaves = {"the queries": big_q, "the keys": big_k, "the values": v}
@@ -53,12 +60,17 @@ def check(subject: Subject, case: Case) -> None:
         out = attend(layer, heads._replace(k_BGMK=one), context)
         leaves = {"the queries": q, "the keys": one, "the values": v}
         _finite(out, leaves, _describe("one key", HUGE))
-    for growth in GROWTHS if _numbers(heads.extra) else ():
+    for growth in _within(case, GROWTHS) if _numbers(heads.extra) else ():
         extra = subject.heads(case, layer, context, scale=growth).extra
         grown = {name: extra[name].requires_grad_() for name in _numbers(extra)}
         out = attend(layer, heads._replace(extra={**extra, **grown}), context)
         leaves = {"the values": v, **{f"'{name}'": x for name, x in grown.items()}}
         _finite(out, leaves, f" with {' and '.join(grown)} of {growth:g} times the input")
+
+
+def _within(case: Case, scales: tuple[float, ...]) -> list[float]:
+    """Return the scales whose products are numbers of the case's type."""
+    return [scale for scale in scales if case.dtype != "float16" or scale <= LARGEST_IN_FLOAT16]
 
 
 def _numbers(extra: Mapping[str, Any]) -> list[str]:

@@ -8,22 +8,36 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NoReturn
 
+from torch import Tensor
+
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, binds_all, projected_gradients, require_same
+from lra.verify.law import Broken, Law, binds_all, projected_gradients, require_close, require_same
 from lra.verify.requests import masks, requests
+from lra.verify.rounding import rounding
 from lra.verify.subject import Subject
 
 OUTPUT, GRADIENT = 1e-9, 1e-8
+HALF = {"bfloat16": 1e-2, "float16": 2e-3}
+"""Largest norm of a difference in half precision, relative to that of the result: as for the law
+`precision`."""
+PASSED_ON = 8
+"""Factor by which a gradient of queries or keys multiplies the error of its weights': that of a
+logit over that of a query, which is the size of a key times the scale."""
 FAST_PATH = ("mix", "attend")
 MASKED_APART = (7, 37)
 """Lengths at which padded queries and masked keys are also tested apart."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every request without a position scheme, padded or not."""
+    """Every request without a position scheme, padded or not, in float32 too."""
     return requests(
-        subject, masks=masks(subject, "scattered", "behind"), positions=("none",), training=True
+        subject,
+        masks=masks(subject, "scattered", "behind"),
+        positions=("none",),
+        training=True,
+        dtypes=("float32",),
+        far=True,
     )
 
 
@@ -41,13 +55,16 @@ def check(subject: Subject, case: Case) -> None:
 
 def _compare(subject: Subject, case: Case, layer: Layer, context: Context) -> None:
     x_BND, source_BMD = subject.inputs(case)
-    leaves = {"the input": x_BND, **dict(layer.named_parameters())}
+    leaves = {"the input": x_BND}
+    if case.dtype not in HALF:
+        # Sums over all positions may cancel: in half precision rounding is all that is left.
+        leaves |= dict(layer.named_parameters())
     if source_BMD is not None:
         leaves["the source"] = source_BMD
     found = layer(x_BND, context, source_BMD=source_BMD).y_BND
     with _without_fast_path(layer):
         wanted = layer.reference(x_BND, context, source_BMD=source_BMD)
-    require_same(found, wanted, "output against the oracle", OUTPUT)
+    require(found, wanted, "output against the oracle", case)
     pairs = zip(
         leaves,
         projected_gradients(found, leaves.values()),
@@ -55,7 +72,19 @@ def _compare(subject: Subject, case: Case, layer: Layer, context: Context) -> No
         strict=True,
     )
     for name, actual, expected in pairs:
-        require_same(actual, expected, f"gradient of {name} against the oracle", GRADIENT)
+        require(actual, expected, f"gradient of {name} against the oracle", case, gradient=True)
+
+
+def require(
+    found: Tensor, wanted: Tensor, what: str, case: Case, *, gradient: bool = False
+) -> None:
+    """Require agreement to the accuracy of the case's type, of an output or of a gradient."""
+    if case.dtype in HALF:
+        require_close(found, wanted, what, (2 if gradient else 1) * HALF[case.dtype])
+    elif gradient:
+        require_same(found, wanted, what, max(GRADIENT, PASSED_ON * rounding(case)))
+    else:
+        require_same(found, wanted, what, max(OUTPUT, rounding(case)))
 
 
 @contextmanager

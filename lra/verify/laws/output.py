@@ -6,15 +6,24 @@ from collections.abc import Iterator
 
 import torch
 
-from lra.core.findings import Case
+from lra.core.findings import Case, DtypeName, MaskKind
 from lra.verify.law import Broken, Law, binds_all, require_finite
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
+DTYPES: dict[bool, tuple[DtypeName, ...]] = {
+    True: ("float32", "bfloat16", "float16"),
+    False: ("float32",),
+}
+"""Types besides float64, for ours and for others'."""
+
+MASKS: tuple[MaskKind, ...] = ("none", "behind")
+
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every request, at every length."""
-    return requests(subject, masks=masks(subject, "behind"))
+    """Every request, at every length and in every type."""
+    dtypes = DTYPES[subject.is_ours]
+    return requests(subject, masks=masks(subject, *MASKS[1:]), dtypes=dtypes, far=True)
 
 
 @torch.no_grad()

@@ -71,4 +71,5 @@ LAW = Law(
     cases=cases,
     check=check,
     measured=True,
+    dtypes=("float32", "bfloat16", "float16"),
 )

@@ -65,4 +65,5 @@ LAW = Law(
     check=check,
     takes=lambda case: is_not_empty(case) and case.n >= 64,
     measured=True,
+    dtypes=("float32",),
 )

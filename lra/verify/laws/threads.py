@@ -1,0 +1,78 @@
+"""One thread and two give the same: no result depends on how many compute it, but for rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import Tensor
+
+from lra.core.findings import Case
+from lra.verify.law import Law, Untried, binds_all, projected_gradients, require_same
+from lra.verify.laws import oracle
+from lra.verify.requests import masks, requests
+from lra.verify.rotation import rotate
+from lra.verify.subject import Subject
+
+LENGTHS = (16, 37, 129, 300)
+"""The last two have pairs enough for torch to share one operation among threads."""
+MOST = 6
+"""Number of cases of the short form: what depends on threads rarely depends on the request."""
+
+
+def cases(subject: Subject) -> Iterable[Case]:
+    """Some requests, in float32 too."""
+    if subject.device != "cpu":
+        raise Untried("threads of the host compute nothing there")
+    every = requests(
+        subject,
+        lengths=LENGTHS,
+        masks=masks(subject, "scattered"),
+        positions=("none",),
+        training=True,
+        dtypes=("float32",),
+    )
+    return rotate(every, MOST, subject, "threads")
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Build and run a layer by one thread, and again by two."""
+    (wanted, wanted_grad), (found, found_grad) = (
+        _computed_by(count, subject, case) for count in (1, 2)
+    )
+    what = "by two threads, against one"
+    require_same(found, wanted, f"output {what}", subject.allowed(oracle.OUTPUT, case))
+    allowed = oracle.PASSED_ON * subject.allowed(oracle.OUTPUT, case)
+    require_same(found_grad, wanted_grad, f"gradient of the input {what}", allowed)
+
+
+def _computed_by(count: int, subject: Subject, case: Case) -> tuple[Tensor, Tensor]:
+    """Return the output and the gradient of the input, computed by so many threads.
+
+    The caller is none of them: threads that computed together end with the one that called them,
+    and others would not survive a fork of the process.
+    """
+    before = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(_run, count, subject, case).result()
+    finally:
+        torch.set_num_threads(before)
+
+
+def _run(count: int, subject: Subject, case: Case) -> tuple[Tensor, Tensor]:
+    torch.set_num_threads(count)
+    layer = subject.build(case)
+    x_BND, _ = subject.inputs(case)
+    y_BND = layer(x_BND, subject.context(case, layer)).y_BND
+    return y_BND.detach(), projected_gradients(y_BND, [x_BND])[0]
+
+
+LAW = Law(
+    name="threads",
+    says="one thread and two compute the same",
+    claimed=binds_all,
+    cases=cases,
+    check=check,
+)
