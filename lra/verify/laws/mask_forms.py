@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -51,7 +52,7 @@ def check(subject: Subject, case: Case) -> None:
     def output(mask: Tensor) -> Tensor:
         queries = mask if case.m is None else None
         asked = replace(context, query_mask_BN=queries, key_mask_BM=mask)
-        return layer(x_BND, asked, source_BMD=source_BMD).y_BND
+        return cast(Tensor, layer(x_BND, asked, source_BMD=source_BMD).y_BND)
 
     wanted, room = output(mask_BM), subject.allowed(TOLERANCE)
     for how, mask in _laid_out(mask_BM).items():

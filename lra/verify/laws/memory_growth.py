@@ -37,7 +37,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     if subject.is_ours and _exponent(subject, parse_cost(subject.card.memory)) > 1.5:
         n //= 2  # so much for all pairs is enough
     plain = {training: Case(n=n, training=training, batch=1, heads=1) for training in (True, False)}
-    ways = [
+    ways: list[dict[str, Any]] = [
         {"causal": causal, **way}
         for causal in directions(subject)
         for way in (

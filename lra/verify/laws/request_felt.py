@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle, product
+from typing import cast
 
 import msgspec
 import torch
@@ -77,7 +78,7 @@ def _felt(subject: Subject, case: Case) -> dict[str, bool]:
     context = subject.context(case, layer)
 
     def output(asked: Context, source: Tensor | None = source_BMD) -> Tensor:
-        return layer(x_BND, asked, source_BMD=source).y_BND
+        return cast(Tensor, layer(x_BND, asked, source_BMD=source).y_BND)
 
     felt = {}
     for name, (one, other) in _without(subject, case, context).items():
