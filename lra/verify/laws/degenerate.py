@@ -51,7 +51,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 def check(subject: Subject, case: Case) -> None:
     """Require finite outputs and gradients in float32, and those of the oracle in the most precise
     type; where there is none, that float32 comes near that type."""
-    sizes = {"projection_biases": False} if case.inputs == "zeros" else {}
+    sizes: dict[str, Any] = {"projection_biases": False} if case.inputs == "zeros" else {}
     name = _words(case)
     layer = subject.build(case, dtype=torch.float32, **sizes)
     found = _require_finite(subject, case, layer, name)

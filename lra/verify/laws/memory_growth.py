@@ -37,14 +37,11 @@ def cases(subject: Subject) -> Iterator[Case]:
     if subject.is_ours and _exponent(subject, parse_cost(subject.card.memory)) > 1.5:
         n //= 2  # so much for all pairs is enough
     plain = {training: Case(n=n, training=training, batch=1, heads=1) for training in (True, False)}
-    ways: list[dict[str, Any]] = [
-        {"causal": causal, **way}
-        for causal in directions(subject)
-        for way in (
-            *({"mask": mask} for mask in masks(subject, "behind")),
-            *({"position": scheme} for scheme in position_schemes(subject)[1:]),
-        )
-    ]
+    ways: list[dict[str, Any]] = []
+    for causal in directions(subject):
+        ways += ({"causal": causal, "mask": mask} for mask in masks(subject, "behind"))
+        schemes = position_schemes(subject)[1:]
+        ways += ({"causal": causal, "position": scheme} for scheme in schemes)
     yield from (msgspec.structs.replace(plain[True], **way) for way in ways)
     evaluated = [msgspec.structs.replace(plain[False], **way) for way in ways]
     yield from rotate(evaluated, MOST, subject, LAW.name)
