@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
 
 from lra.core.errors import UsageError
 from lra.core.findings import Case
-from lra.measure.operations import count_operations
 from lra.verdict.declared_cost import parse_greatest_cost
 from lra.verify.law import Broken, Law, Reported, binds_all, is_not_empty
 from lra.verify.requests import directions, masks
@@ -78,28 +78,29 @@ def work(subject: Subject, case: Case, n: int) -> dict[str, int]:
     context = subject.context(shape, layer)
     x_BND, _ = subject.inputs(shape, dtype=torch.float32)
 
-    def forward_and_back() -> None:
-        with torch.set_grad_enabled(case.training):
-            y_BND = layer(x_BND, context).y_BND
-            if y_BND.requires_grad:
-                y_BND.sum().backward()
-
-    with _Written() as written:
-        operations = count_operations(forward_and_back)
-    return {"operations": operations, "elements written": written.elements}
+    with torch.set_grad_enabled(case.training), _Counted() as counted:
+        y_BND = layer(x_BND, context).y_BND
+        if y_BND.requires_grad:
+            y_BND.sum().backward()
+    return {"operations": counted.operations, "elements written": counted.elements}
 
 
-class _Written(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the elements of results that are no views."""
+class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds up torch's formulas of products, and the elements of results that are no views."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.operations = 0
         self.elements = 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        out = func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        formula = flop_registry.get(func._overloadpacket)
+        if formula is not None:
+            self.operations += int(formula(*args, **kwargs, out_val=out))
         if not func.is_view:
             self.elements += sum(x.numel() for x in tree_leaves(out) if isinstance(x, Tensor))
         return out
