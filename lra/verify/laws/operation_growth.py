@@ -98,12 +98,29 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
-        formula = flop_registry.get(func._overloadpacket)
-        if formula is not None:
-            self.operations += int(formula(*args, **kwargs, out_val=out))
+        self.operations += _products(func, args, kwargs, out)
         if not func.is_view:
             self.elements += sum(x.numel() for x in tree_leaves(out) if isinstance(x, Tensor))
         return out
+
+
+def _products(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> int:
+    """Return the operations of a product, convolution or fused attention; 0 for all else.
+
+    Torch has no formula for fused attention on a CPU, nor for products in place.
+    """
+    name = func._overloadpacket.__name__.rstrip("_")
+    shapes = [x.shape for x in args if isinstance(x, Tensor)]
+    if name in ("mm", "bmm"):
+        return 2 * math.prod(shapes[0]) * shapes[1][-1]
+    if name in ("addmm", "baddbmm"):
+        return 2 * math.prod(shapes[1]) * shapes[2][-1]
+    if name.startswith("_scaled_dot_product"):
+        back = "backward" in name  # the first argument is the gradient then
+        queries, keys = shapes[back : back + 2]
+        return 2 * math.prod(queries) * keys[-2] * (5 if back else 2)
+    formula = flop_registry.get(func._overloadpacket)
+    return 0 if formula is None else int(formula(*args, **kwargs, out_val=out))
 
 
 LAW = Law(
