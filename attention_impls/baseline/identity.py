@@ -38,6 +38,7 @@ class Identity(Attention):
         time="O(1)",
         memory="O(1)",
         weights="convex",
+        without_effect=("causal", "position", "special_BN"),
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",

@@ -81,7 +81,8 @@ def summed_oracle(
         run_B1SN = run_B1SN * context.key_mask_BM[:, None, None, :]
     logits_BHNS = q_BHNK.double() @ (run_B1SN @ k_BHNK.double()).mT / math.sqrt(q_BHNK.shape[-1])
     there = (run_B1SN.sum(-1) > 0).unsqueeze(2)
-    shares = torch.exp(logits_BHNS - logits_BHNS.detach().amax(-1, keepdim=True)) * there
+    top_BHN1 = logits_BHNS.detach().masked_fill(~there, -math.inf).amax(-1, keepdim=True)
+    shares = torch.exp((logits_BHNS - top_BHN1).masked_fill(~there, -math.inf))
     total = shares.sum(-1, keepdim=True)
     weights_BHNN = own_BHNN + shares / torch.where(total > 0.0, total, 1.0) @ run_B1SN
     return weights_BHNN @ v_BHNV.double(), weights_BHNN

@@ -244,7 +244,8 @@ class Sinkhorn(Attention):
             sorted_BHS = torch.einsum("bhsn,bhn->bhs", mix_BHSN, scores_BHN)
             both = torch.cat([scores_BHN, sorted_BHS], dim=-1)
             there = torch.cat([own_BHN, there_BHS1.squeeze(-1)], dim=-1)
-            share = torch.exp(both - both.detach().amax(-1, keepdim=True)) * there
+            top = both.detach().masked_fill(~there, -math.inf).amax(-1, keepdim=True)
+            share = torch.exp((both - top).masked_fill(~there, -math.inf))
             total = share.sum(-1, keepdim=True)
             share = share / torch.where(total > 0.0, total, 1.0)
             weights.append(share[..., :n] + torch.einsum("bhs,bhsn->bhn", share[..., n:], mix_BHSN))

@@ -86,6 +86,7 @@ class Longformer(Attention):
         softmax="configured",
         weights="free",
         linear=False,
+        without_effect=(),
         capabilities=Capabilities(bidirectional=True, padding="content"),
     )
 

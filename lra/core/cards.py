@@ -63,6 +63,8 @@ class AttentionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sum to 1. free: neither."""
     linear: bool = True
     """Whether outputs are linear in the values."""
+    without_effect: tuple[str, ...] = ("special_BN",)
+    """Fields of `Context` and settings that it takes, and that change nothing in it."""
     assumed: tuple[str, ...] = ()
     """Claims that an adapter read into the signatures of somebody's class; empty for a written
     card."""

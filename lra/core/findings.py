@@ -16,12 +16,20 @@ every case tried, though the card does not claim it. not claimed: neither claime
 case. reported: measured, for the reader to judge. skipped: could not be tried; `detail` says
 why."""
 
-MaskKind = Literal["none", "behind", "front", "scattered", "all"]
+MaskKind = Literal["none", "behind", "front", "scattered", "all", "first", "ragged", "mixed"]
+"""Place of padding. behind, front: half of each example but the first. scattered: some of each but
+the first. all: the first example. first: half of the first, behind. ragged: behind, as much as no
+other example has. mixed: the first example, and half of the second, behind."""
 
 DtypeName = Literal["float64", "float32", "bfloat16", "float16"]
 
 BiasKind = Literal["drawn", "zero", "none"]
 """Biases of a layer's projections. drawn: normal numbers. none: the projections have none."""
+
+InputKind = Literal["normal", "zeros", "identical", "large", "huge", "whole"]
+"""Numbers of the input. identical: the tokens of an example are one. large: one token of each
+example is thirty times as large. huge: ten thousand times. whole: values of attention are odd
+numbers between two and four thousand."""
 
 MOST = 2**31
 """Largest number in a case: sizes beyond fit no memory, seeds beyond no generator."""
@@ -39,7 +47,8 @@ class Case(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     """Keys of another sequence; None attends to the queries' own."""
     causal: bool = False
     mask: MaskKind = "none"
-    """Where padding stands; the first row of a scattered mask has none."""
+    """Where padding stands."""
+    inputs: InputKind = "normal"
     position: str = "none"
     """Position scheme."""
     training: bool = False

@@ -10,11 +10,28 @@ from torch import Tensor
 
 from lra.core.findings import Case
 
+GROWN = {"large": 30.0, "huge": 1e4}
+"""Factor of the one token of an example that is so."""
+
 
 def normal_inputs(case: Case, length: int, width: int, stream: int) -> Tensor:
-    """Return normal numbers by a case's seed, (B, N, D) float64; each stream has its own."""
+    """Return normal numbers by a case's seed, (B, N, D) float64, changed as it asks; each stream
+    has its own."""
     generator = torch.Generator().manual_seed(2 * case.seed + stream)
-    return torch.randn(case.batch, length, width, generator=generator, dtype=torch.float64)
+    x_BND = torch.randn(case.batch, length, width, generator=generator, dtype=torch.float64)
+    if case.inputs == "zeros":
+        return torch.zeros_like(x_BND)
+    if case.inputs == "identical":
+        return x_BND[:, :1].expand_as(x_BND).clone()
+    if case.inputs in GROWN and length:
+        x_BND[torch.arange(case.batch), places(case.batch, length)] *= GROWN[case.inputs]
+    return x_BND
+
+
+def places(batch: int, length: int) -> Tensor:
+    """Return a place in each example, (B,): the first position of the first, the last of the
+    last."""
+    return torch.arange(batch) * (length - 1) // max(1, batch - 1)
 
 
 def real_positions(case: Case) -> Tensor | None:
@@ -23,15 +40,28 @@ def real_positions(case: Case) -> Tensor | None:
     if case.mask == "none":
         return None
     mask = torch.ones(case.batch, length, dtype=torch.bool)
-    if case.mask == "all":
+    half = (length + 1) // 2
+    if case.mask in ("all", "mixed"):
         mask[0] = False
-    elif case.mask == "behind":
-        mask[1:, (length + 1) // 2 :] = False
+    if case.mask == "behind":
+        mask[1:, half:] = False
     elif case.mask == "front":
         mask[1:, : length // 2] = False
-    else:
+    elif case.mask == "first":
+        mask[0, half:] = False
+    elif case.mask == "mixed":
+        mask[1:2, half:] = False
+    elif case.mask == "ragged":
+        mask = torch.arange(length) < ragged_lengths(case.batch, length)[:, None]
+    elif case.mask == "scattered":
         generator = torch.Generator().manual_seed(case.seed + 2)
         mask = torch.rand(case.batch, length, generator=generator) > 0.3
         mask[:1] = True
         mask[:, length // 2 : length // 2 + 1] = True
     return mask
+
+
+def ragged_lengths(batch: int, length: int) -> Tensor:
+    """Return numbers of real positions, (B,): 1 in the first example, all in the last."""
+    least = min(1, length)
+    return least + (length - least) * torch.arange(batch) // max(1, batch - 1)

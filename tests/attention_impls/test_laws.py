@@ -28,7 +28,7 @@ from lra.verify import kit
 from lra.verify.law import Law
 from lra.verify.subject import Subject
 
-AS_THEY_ARE = ("memory_growth", "time_growth", "convergence")
+AS_THEY_ARE = ("memory_growth", "operation_growth", "time_growth", "convergence")
 """Laws that small blocks would falsify."""
 OF_KEYS_AND_VALUES = ("support", "values_causality")
 """Laws that a `Mixer` cannot be tried by: it has no keys and values apart from its inputs. It keeps

@@ -1,4 +1,5 @@
-"""Peak memory of a training pass grows no faster with the length than claimed."""
+"""Peak memory of a training pass, and of one in evaluation, grows no faster with the length than
+claimed."""
 
 from __future__ import annotations
 
@@ -18,24 +19,32 @@ from lra.core.findings import Case
 from lra.verdict.declared_cost import DeclaredCost, parse_cost, parse_greatest_cost
 from lra.verify.law import Broken, Law, Reported, binds_all, is_not_empty
 from lra.verify.requests import directions, masks, position_schemes
+from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 
 LONGEST = {False: 4096, True: 8192}
 """Length by form, beyond those at which mechanisms switch algorithms, which is no growth."""
+MOST = 4
+"""Number of cases in evaluation, in the short form."""
 SLACK = 0.25
 """Largest excess of the exponent, between this length and half of it, over the claimed one."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every direction, plain, with padding and with each scheme of positions that acts inside."""
+    """Every direction, plain, with padding and with each scheme of positions that acts inside; each
+    in training, and some in evaluation."""
     n = LONGEST[subject.full]
     if subject.is_ours and _exponent(subject, parse_cost(subject.card.memory)) > 1.5:
         n //= 2  # so much for all pairs is enough
+    plain = {training: Case(n=n, training=training, batch=1, heads=1) for training in (True, False)}
+    ways: list[dict[str, Any]] = []
     for causal in directions(subject):
-        for mask in masks(subject, "behind"):
-            yield Case(n=n, causal=causal, mask=mask, batch=1, heads=1)
-        for scheme in position_schemes(subject)[1:]:
-            yield Case(n=n, causal=causal, position=scheme, batch=1, heads=1)
+        ways += ({"causal": causal, "mask": mask} for mask in masks(subject, "behind"))
+        schemes = position_schemes(subject)[1:]
+        ways += ({"causal": causal, "position": scheme} for scheme in schemes)
+    yield from (msgspec.structs.replace(plain[True], **way) for way in ways)
+    evaluated = [msgspec.structs.replace(plain[False], **way) for way in ways]
+    yield from rotate(evaluated, MOST, subject, LAW.name)
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -48,7 +57,11 @@ def check(subject: Subject, case: Case) -> None:
     shorter = case.n // 2
     peaks = [peak(subject, case, n) for n in (shorter, case.n)]
     measured = math.log2(peaks[1] / peaks[0])
-    found = f"peak memory grows as n^{measured:.2f} from {shorter} to {case.n}, claimed: {claimed}"
+    mode = "training" if case.training else "evaluation"
+    found = (
+        f"peak memory in {mode} grows as n^{measured:.2f} from {shorter} to {case.n}, "
+        f"claimed: {claimed}"
+    )
     if not subject.is_ours:
         raise Reported(found)
     plain = case.mask == "none" and case.position == "none"
@@ -67,13 +80,13 @@ def _exponent(subject: Subject, claimed: DeclaredCost | None) -> float:
 
 
 def peak(subject: Subject, case: Case, n: int) -> int:
-    """Return the largest number of bytes in live tensors during a training pass, beyond those
-    before."""
+    """Return the largest number of bytes in live tensors during a training pass, or one in
+    evaluation, beyond those before."""
     shape = msgspec.structs.replace(case, n=n)
-    layer = subject.build(shape, dtype=torch.float32, max_length=n).train()
+    layer = subject.build(shape, dtype=torch.float32, max_length=n)
     context = subject.context(shape, layer)
     x_BND, _ = subject.inputs(shape, dtype=torch.float32)
-    with LiveBytes() as live:
+    with torch.set_grad_enabled(case.training), LiveBytes() as live:
         y_BND = layer(x_BND, context).y_BND
         if y_BND.requires_grad:
             y_BND.sum().backward()

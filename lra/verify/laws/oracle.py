@@ -45,15 +45,16 @@ def check(subject: Subject, case: Case) -> None:
     """Compare the layer with projections around its oracle, in the input and all parameters."""
     layer = subject.build(case)
     context = subject.context(case, layer)
-    _compare(subject, case, layer, context)
+    compare(subject, case, layer, context)
     mask_BN = context.query_mask_BN
     if mask_BN is not None and case.n in MASKED_APART:
         # Padded queries and masked keys are two questions.
-        _compare(subject, case, layer, replace(context, query_mask_BN=None))
-        _compare(subject, case, layer, replace(context, query_mask_BN=mask_BN.flip(0)))
+        compare(subject, case, layer, replace(context, query_mask_BN=None))
+        compare(subject, case, layer, replace(context, query_mask_BN=mask_BN.flip(0)))
 
 
-def _compare(subject: Subject, case: Case, layer: Layer, context: Context) -> None:
+def compare(subject: Subject, case: Case, layer: Layer, context: Context) -> None:
+    """Require output and gradients to be those of projections around the oracle."""
     x_BND, source_BMD = subject.inputs(case)
     leaves = {"the input": x_BND}
     if case.dtype not in HALF:

@@ -3,6 +3,28 @@
 Every file groups faults of one kind; every class says what is wrong with it.
 """
 
-from verify.faults import claims, future, numbers, padding, pattern, precisions, sizes, state
+from verify.faults import (
+    claims,
+    felt,
+    future,
+    numbers,
+    padding,
+    pattern,
+    precisions,
+    ragged,
+    sizes,
+    state,
+)
 
-__all__ = ["claims", "future", "numbers", "padding", "pattern", "precisions", "sizes", "state"]
+__all__ = [
+    "claims",
+    "felt",
+    "future",
+    "numbers",
+    "padding",
+    "pattern",
+    "precisions",
+    "ragged",
+    "sizes",
+    "state",
+]

@@ -35,7 +35,7 @@ def card(**changes: Any) -> AttentionCard:
         title="A fault",
         paper="none",
         year=2026,
-        time="O(n m d)",
+        time=claims.pop("time", "O(n m d)"),  # type: ignore[arg-type]
         memory=claims.pop("memory", "O(n m)"),  # type: ignore[arg-type]
         **claims,  # type: ignore[arg-type]
     )

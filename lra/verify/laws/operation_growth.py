@@ -1,0 +1,134 @@
+"""Counted work of a pass grows no faster with the length than claimed.
+
+Counts are the same on a busy machine. Products are counted as operations; everything else by the
+elements that it writes, as a sum written anew at each position or a sequence copied for each of its
+steps takes no product, and frees its memory at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+from lra.core.errors import UsageError
+from lra.core.findings import Case
+from lra.verdict.declared_cost import parse_greatest_cost
+from lra.verify.law import Broken, Law, Reported, binds_all, is_not_empty
+from lra.verify.requests import directions, masks
+from lra.verify.rotation import rotate
+from lra.verify.subject import Subject
+
+LONGEST = {False: 2048, True: 8192}
+"""Length by form, beyond those at which mechanisms switch algorithms, which is no growth."""
+SLACK = 0.25
+"""Largest excess of the exponent, between this length and half of it, over the claimed one: a
+logarithm and what is left of a lower power make less than half of it."""
+MOST = 2
+"""Number of cases in the short form, besides a plain one in evaluation."""
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every direction, plain and with padding, in evaluation and in training."""
+    n = LONGEST[subject.full]
+    first, *others = (
+        Case(n=n, causal=causal, mask=mask, training=training, batch=1, heads=1)
+        for causal, mask, training in product(
+            directions(subject), masks(subject, "behind"), (False, True)
+        )
+    )
+    yield first
+    yield from rotate(others, MOST, subject, LAW.name)
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Compare the growth of each count with the card's formula, or with that of the projections and
+    outputs where it is more: no whole pass is less than linear."""
+    claimed = parse_greatest_cost(subject.card.time)
+    if subject.is_ours and claimed is None:
+        raise UsageError(f"'{subject.card.time}' is no growth; write e.g. O(n m d) on the card")
+    mode = "training" if case.training else "evaluation"
+    shorter = case.n // 2
+    few, many = work(subject, case, shorter), work(subject, case, case.n)
+    words = []
+    for name in few:
+        if not few[name] or not many[name]:
+            continue
+        grown = math.log(many[name] / few[name]) / math.log(case.n / shorter)
+        found = f"{name} in {mode} grow as n^{grown:.2f} from {shorter} to {case.n}"
+        words.append(found)
+        if claimed and subject.is_ours and grown > max(1.0, claimed.exponent) + SLACK:
+            raise Broken(f"{found}, claimed: {subject.card.time}")
+    if not subject.is_ours:
+        raise Reported(f"{', '.join(words)}, claimed: {subject.card.time}")
+
+
+def work(subject: Subject, case: Case, n: int) -> dict[str, int]:
+    """Return the operations of products, and the elements written, of a pass over n positions."""
+    shape = msgspec.structs.replace(case, n=n)
+    layer = subject.build(shape, dtype=torch.float32, max_length=n)
+    context = subject.context(shape, layer)
+    x_BND, _ = subject.inputs(shape, dtype=torch.float32)
+
+    with torch.set_grad_enabled(case.training), _Counted() as counted:
+        y_BND = layer(x_BND, context).y_BND
+        if y_BND.requires_grad:
+            y_BND.sum().backward()
+    return {"operations": counted.operations, "elements written": counted.elements}
+
+
+class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds up torch's formulas of products, and the elements of results that are no views."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operations = 0
+        self.elements = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        self.operations += _products(func, args, kwargs, out)
+        if not func.is_view:
+            self.elements += sum(x.numel() for x in tree_leaves(out) if isinstance(x, Tensor))
+        return out
+
+
+def _products(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> int:
+    """Return the operations of a product, convolution or fused attention; 0 for all else.
+
+    Torch has no formula for fused attention on a CPU, nor for products in place.
+    """
+    name = func._overloadpacket.__name__.rstrip("_")
+    shapes = [x.shape for x in args if isinstance(x, Tensor)]
+    if name in ("mm", "bmm"):
+        return 2 * math.prod(shapes[0]) * shapes[1][-1]
+    if name in ("addmm", "baddbmm"):
+        return 2 * math.prod(shapes[1]) * shapes[2][-1]
+    if name.startswith("_scaled_dot_product"):
+        back = "backward" in name  # the first argument is the gradient then
+        queries, keys = shapes[back : back + 2]
+        return 2 * math.prod(queries) * keys[-2] * (5 if back else 2)
+    formula = flop_registry.get(func._overloadpacket)
+    return 0 if formula is None else int(formula(*args, **kwargs, out_val=out))
+
+
+LAW = Law(
+    name="operation_growth",
+    says="counted operations grow with the length no faster than claimed",
+    claimed=binds_all,
+    cases=cases,
+    check=check,
+    takes=lambda case: is_not_empty(case) and case.n >= 64,
+    measured=True,
+)
