@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 
-import torch
 from torch import Tensor
 
 from attention_impls.contract import Layer
