@@ -36,7 +36,8 @@ def drawn(
 ) -> Tensor:
     """Return the output under one seed of torch's generators."""
     seed_torch(seed)
-    return layer(x_BND, context, source_BMD=source_BMD).y_BND
+    y_BND: Tensor = layer(x_BND, context, source_BMD=source_BMD).y_BND
+    return y_BND
 
 
 def in_parity(subject: Subject, case: Case) -> bool:

@@ -24,15 +24,15 @@ def settings() -> dict[str, object]:
             torch.are_deterministic_algorithms_enabled(),
             torch.is_deterministic_algorithms_warn_only_enabled(),
         ),
-        "the filling of empty tensors": torch.utils.deterministic.fill_uninitialized_memory,
+        "the filling of empty tensors": torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
         "gradient mode": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
         "anomaly detection": torch.is_anomaly_enabled(),
         "autocast": (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")),
         "fused kernels": (
-            cuda.flash_sdp_enabled(),
-            cuda.mem_efficient_sdp_enabled(),
-            cuda.math_sdp_enabled(),
-            cuda.cudnn_sdp_enabled(),
+            cuda.flash_sdp_enabled(),  # type: ignore[no-untyped-call]
+            cuda.mem_efficient_sdp_enabled(),  # type: ignore[no-untyped-call]
+            cuda.math_sdp_enabled(),  # type: ignore[no-untyped-call]
+            cuda.cudnn_sdp_enabled(),  # type: ignore[no-untyped-call]
             torch.backends.mkldnn.enabled,
         ),
         "cuDNN": (cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32),

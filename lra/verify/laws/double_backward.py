@@ -20,7 +20,7 @@ from lra.verify.subject import Subject
 
 COUNT = 9
 """Number of cases of the short form."""
-LENGTHS = (2, 5, 16)
+LENGTHS = (2, 7, 37, 129)
 _REFUSAL = re.compile(r"twice|double|second|higher|backward|derivative|differentia", re.IGNORECASE)
 """Words by which a refusal says what was asked for. Torch's complaint that a tensor requires no
 gradient has none of them: it comes from a graph that was lost."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from attention_impls.contract import Context
@@ -56,7 +57,7 @@ def check(subject: Subject, case: Case) -> None:
     if source_BMD is not None:
         source_BMD = source_BMD.repeat(COPIES, 1, 1)
     passes = [
-        drawn(layer, x_BND, context, source_BMD, seed=seed).detach().unflatten(0, (COPIES, -1))
+        drawn(layer, x_BND, context, source_BMD, seed=seed).detach().view(COPIES, *plain.shape)
         for seed in range(DRAWS[subject.full])
     ]
     gaps = (torch.stack(passes).mean(1) - plain.detach()).flatten(1).double()
@@ -76,15 +77,15 @@ def check(subject: Subject, case: Case) -> None:
 
 def _repeated(context: Context) -> Context:
     """Return the context of as many copies of the examples."""
-    masks = {
-        name: mask.repeat(COPIES, 1)
-        for name, mask in (
-            ("query_mask_BN", context.query_mask_BN),
-            ("key_mask_BM", context.key_mask_BM),
-        )
-        if mask is not None
-    }
-    return replace(context, **masks)
+
+    def repeat(mask_BN: Tensor | None) -> Tensor | None:
+        return None if mask_BN is None else mask_BN.repeat(COPIES, 1)
+
+    return replace(
+        context,
+        query_mask_BN=repeat(context.query_mask_BN),
+        key_mask_BM=repeat(context.key_mask_BM),
+    )
 
 
 def _directions(plain: Tensor, seed: int) -> Tensor:
@@ -93,8 +94,9 @@ def _directions(plain: Tensor, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randn(PROJECTIONS, len(plain), dtype=torch.float64, generator=generator)
     size = plain.norm().clamp(min=1e-12)
-    unit = drawn.to(plain.device) / drawn.norm(dim=-1, keepdim=True).to(plain.device)
-    return torch.cat([plain[None] / size, unit]) / size
+    unit = F.normalize(drawn, dim=-1).to(plain.device)
+    directions: Tensor = torch.cat([plain[None] / size, unit]) / size
+    return directions
 
 
 LAW = Law(
