@@ -24,6 +24,7 @@ from lra.verify.requests import cross_directions, directions, masks, requests
 from lra.verify.subject import Subject, seed_torch
 
 Mode = Literal["grad", "no_grad", "inference"]
+MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
 
 LENGTHS = (1, 2, 5, 7, 16, 31, 37, 65)
 """Lengths of requests before the one that is asked about."""
@@ -88,26 +89,32 @@ def every_request(
 
 
 def earlier(subject: Subject, case: Case) -> list[Ask]:
-    """Return one to three other requests, by a case's seed, that come before it."""
+    """Return one to three other requests, by a case's seed, that come before it; half of them of
+    the same shape, where what is kept by shape shows."""
     chance = random.Random(case.seed)
     asks = []
     for _ in range(1 + case.seed % 3):
+        alike = chance.random() < 0.5
         crossed = subject.card.capabilities.cross and chance.random() < 0.25
+        crossed = case.m is not None if alike else crossed
         ways = cross_directions(subject) if crossed else directions(subject)
         schemes = ["none", *["alibi"] * subject.card.capabilities.bias]
         schemes += ["rope"] * subject.card.capabilities.rotary
+        shape = {
+            "n": chance.choice(LENGTHS),
+            "m": chance.choice(SOURCES) if crossed else None,
+            "batch": chance.choice((1, 2, 3)),
+        }
         other = msgspec.structs.replace(
             case,
-            n=chance.choice(LENGTHS),
-            m=chance.choice(SOURCES) if crossed else None,
+            **({} if alike else shape),
             causal=chance.choice(ways),
             mask=chance.choice(masks(subject, "scattered", "behind", "front")),
             position=chance.choice(schemes),
             training=subject.trains_quietly and chance.random() < 0.5,
-            batch=chance.choice((1, 2, 3)),
             seed=chance.randrange(1000),
         )
-        asks.append(Ask(other, chance.choice(("grad", "no_grad", "inference"))))
+        asks.append(Ask(other, chance.choice(MODES)))
     return asks
 
 

@@ -54,19 +54,44 @@ def settings() -> dict[str, object]:
 
 @contextmanager
 def unusual(*, double: bool) -> Iterator[None]:
-    """Set what no mechanism would set: setting the usual value shows against it. `double` makes
-    float64 the default dtype."""
+    """Set what no mechanism would set: setting the usual value shows against it, also where it was
+    set before anybody looked. `double` makes float64 the default dtype."""
     threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
     precision, errors = torch.get_float32_matmul_precision(), np.geterr()
+    flags = _flags()
     torch.set_num_threads(2 if threads != 2 else 3)
     torch.set_float32_matmul_precision("high" if precision != "high" else "highest")
     np.seterr(under="warn")
+    _set_flags([not flag for flag in flags])
     if double:
         torch.set_default_dtype(torch.float64)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.resetwarnings()
+            yield
     finally:
         torch.set_num_threads(threads)
         torch.set_float32_matmul_precision(precision)
         np.seterr(**errors)
+        _set_flags(flags)
         torch.set_default_dtype(dtype)
+
+
+def _flags() -> list[bool]:
+    """Return flags that change no result on a processor."""
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    return [
+        cuda.mem_efficient_sdp_enabled(),  # type: ignore[no-untyped-call]
+        cudnn.benchmark,
+        cudnn.deterministic,
+        cuda.matmul.allow_fp16_reduced_precision_reduction,
+        cuda.matmul.allow_bf16_reduced_precision_reduction,
+    ]
+
+
+def _set_flags(flags: list[bool]) -> None:
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    cuda.enable_mem_efficient_sdp(flags[0])
+    cudnn.benchmark, cudnn.deterministic = flags[1:3]
+    cuda.matmul.allow_fp16_reduced_precision_reduction = flags[3]
+    cuda.matmul.allow_bf16_reduced_precision_reduction = flags[4]

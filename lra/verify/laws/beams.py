@@ -17,7 +17,7 @@ from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
-COUNT = 14
+COUNT = 9
 """Number of cases of the short form."""
 LENGTHS = (2, 5, 7, 16, 37, 70)
 

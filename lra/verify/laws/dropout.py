@@ -19,8 +19,9 @@ COUNT = 14
 """Number of cases of the short form."""
 LENGTHS = (5, 16, 37, 65)
 ENOUGH = 5
-"""Length from which on two draws of all weights hardly agree by chance: 8 heads of examples with 15
-weights or more, each kept by three in four."""
+"""Length with 15 weights or more in each head of an example, each kept by three in four."""
+HEADS = 4
+"""Heads of all examples from which on two draws of as many weights hardly agree by chance."""
 
 
 def is_claimed(card: AttentionCard) -> bool:
@@ -35,13 +36,15 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in training, but for configurations in parity."""
     if not subject.trains_quietly:
         raise Untried(subject.untrained)
-    own = [
-        case
-        for case in every_request(subject, LENGTHS, training=True)
-        if case.n >= ENOUGH and (case.m is None or case.m >= ENOUGH)
-        and not in_parity(subject, case)
-    ]  # fmt: skip
+    every = every_request(subject, LENGTHS, training=True)
+    own = [case for case in every if has_enough(case) and not in_parity(subject, case)]
     yield from rotated(subject, "dropout", own, COUNT)
+
+
+def has_enough(case: Case) -> bool:
+    """Return whether a case has so many weights that chance does not keep all of them."""
+    long = min(case.n, case.n if case.m is None else case.m) >= ENOUGH
+    return is_not_empty(case) and case.training and long and case.batch * case.heads >= HEADS
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -68,6 +71,6 @@ LAW = Law(
     claimed=is_claimed,
     cases=cases,
     check=check,
-    takes=lambda case: is_not_empty(case) and case.training and min(case.n, case.m or 5) >= ENOUGH,
+    takes=has_enough,
     claim={},
 )

@@ -86,7 +86,7 @@ def _turned_around(subject: Subject, case: Case) -> None:
     (back,) = torch.autograd.grad(out_BHNV, heads.v_BGMV, u, allow_unused=True)
     if back is None:
         return
-    over_w = _attended(layer, heads._replace(v_BGMV=w.requires_grad_()), context)
+    over_w = _attended(layer, heads._replace(v_BGMV=w.clone().requires_grad_()), context).detach()
     one, other = float((back.double() * w).sum()), float((over_w.double() * u).sum())
     size = float(back.double().norm() * w.double().norm())
     if not abs(one - other) <= ROUNDED * max(size, 1.0):

@@ -17,7 +17,7 @@ from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, position
 
 TOLERANCE = 1e-9
-COUNT = 14
+COUNT = 9
 """Number of cases of the short form."""
 LENGTHS = (2, 5, 7, 16, 37, 70)
 PIECES = ((1,), (3, 1), (1, 2, 5))
@@ -35,9 +35,9 @@ def cases(subject: Subject) -> Iterator[Case]:
 @torch.no_grad()
 def check(subject: Subject, case: Case) -> None:
     """Decode two streams in turns in one layer; compare each with itself alone in another."""
-    shorter = msgspec.structs.replace(
-        case, n=1 + case.n // 2, batch=1 + case.batch // 2, seed=case.seed + 1
-    )
+    # As many examples, whose states may be mixed up in silence, or fewer.
+    batch = case.batch if case.seed % 2 == 0 else 1 + case.batch // 2
+    shorter = msgspec.structs.replace(case, n=1 + case.n // 2, batch=batch, seed=case.seed + 1)
     streams = {"the longer stream": case, "the shorter stream": shorter}
     wanted = {}
     for name, own in streams.items():

@@ -3,6 +3,6 @@
 Every file groups faults of one kind; every class says what is wrong with it.
 """
 
-from verify.faults import claims, future, numbers, padding, pattern, state
+from verify.faults import claims, future, learning, numbers, padding, pattern, sequels, state
 
-__all__ = ["claims", "future", "numbers", "padding", "pattern", "state"]
+__all__ = ["claims", "future", "learning", "numbers", "padding", "pattern", "sequels", "state"]
