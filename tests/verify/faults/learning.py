@@ -208,8 +208,9 @@ class NotDividedByWhatIsKept(Dense, law="dropout_mean", stranger=""):
     """Weights are masked out, and those kept are left as they are."""
 
     def dropped(self, weights: Tensor) -> Tensor:
-        rate = self.dims.dropout if self.training else 0.0
-        return weights.masked_fill(torch.rand_like(weights) < rate, 0.0)
+        if not (self.training and self.dims.dropout):
+            return weights
+        return weights.masked_fill(torch.rand_like(weights) < self.dims.dropout, 0.0)
 
 
 class LogitsDropped(Dense, law="dropout_mean", stranger=""):

@@ -107,8 +107,9 @@ class GradientScaledInPlace(Dense, law="untouched"):
         return out
 
 
-class WarningsSilenced(Dense, law="untouched"):
-    """A warning of one call is silenced for the whole process."""
+class WarningsSilenced(Dense, law="untouched", stranger=""):
+    """A warning of one call is silenced for the whole process. Where a stranger's signature is read
+    by a call, it is silent before any law looks."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         warnings.filterwarnings("ignore", message="the operator is in beta")
