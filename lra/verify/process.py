@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -46,7 +45,6 @@ def settings() -> dict[str, object]:
             np.get_printoptions()["precision"],
             vars(torch._tensor_str.PRINT_OPTS).copy(),
         ),
-        "filters of warnings": tuple(map(str, warnings.filters)),
         "the environment": dict(os.environ),
         "the limit of recursion": sys.getrecursionlimit(),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import torch
@@ -105,15 +104,6 @@ class GradientScaledInPlace(Dense, law="untouched"):
         weights = self.weights(logits, permitted) / 2
         out: Tensor = _Summed.apply(weights, v)  # type: ignore[no-untyped-call]
         return out
-
-
-class WarningsSilenced(Dense, law="untouched", stranger=""):
-    """A warning of one call is silenced for the whole process. Where a stranger's signature is read
-    by a call, it is silent before any law looks."""
-
-    def logits(self, q: Tensor, k: Tensor) -> Tensor:
-        warnings.filterwarnings("ignore", message="the operator is in beta")
-        return super().logits(q, k)
 
 
 class KernelsTurnedOff(Dense, law="untouched"):
