@@ -17,8 +17,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from attention_impls._once import once_differentiable
 from attention_impls._write import write
 from attention_impls.kernel._features import FeatureMap
 from attention_impls.kernel._tiles import Tile, spans, tile_rows, tiles

@@ -20,8 +20,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from attention_impls._once import once_differentiable
 from attention_impls.kernel._features import half_norm
 from attention_impls.kernel._halves import centre
 from attention_impls.kernel._products import aligned, parts

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from attention_impls._once import once_differentiable
 from attention_impls._write import write
 from attention_impls.kernel._bidirectional import is_lost, like_projection
 from attention_impls.kernel._features import FeatureMap

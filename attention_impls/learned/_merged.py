@@ -16,8 +16,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from attention_impls._once import once_differentiable
 from attention_impls.dense._log_sums import (
     attend_with_log_sums,
     gradients_by_log_sums,

@@ -14,8 +14,8 @@ import msgspec
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
+from attention_impls._once import once_differentiable
 from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import (
     Attention,

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from attention_impls._once import once_differentiable
 from attention_impls.pattern._folded import ALIGNED, folded_mask
 from attention_impls.pattern._layouts import divided
 

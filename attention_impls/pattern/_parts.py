@@ -18,9 +18,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from attention_impls._dropout import Drops, draw_seed
+from attention_impls._once import once_differentiable
 from attention_impls.contract import Position, default_scale
 from attention_impls.pattern._layouts import Layout, Tile
 

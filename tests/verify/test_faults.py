@@ -6,6 +6,7 @@ caught by another law, or by none.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,6 +29,14 @@ WITHOUT_A_FAULT = {"time_growth", "compiled"}
 
 UNDECLARED = {claims.ExactNowhere, claims.ComesNearAtNoRate}
 """Faults that show before any input is tried."""
+
+
+@pytest.fixture(autouse=True)
+def _kernels_as_they_were() -> Iterator[None]:
+    """Undo what a fault does to the process."""
+    enabled = torch.backends.cuda.mem_efficient_sdp_enabled()  # type: ignore[no-untyped-call]
+    yield
+    torch.backends.cuda.enable_mem_efficient_sdp(enabled)
 
 
 class Few(Subject):

@@ -69,7 +69,7 @@ def check(subject: Subject, case: Case) -> None:
             gaps = []
             for step in STEPS[subject.is_ours]:
                 gaps.append(
-                    _finite_difference_error(projected, leaves[own], found[own], directions, step)
+                    finite_difference_error(projected, leaves[own], found[own], directions, step)
                 )
                 if gaps[-1] <= allowed:
                     break
@@ -82,7 +82,7 @@ def check(subject: Subject, case: Case) -> None:
 
 
 @torch.no_grad()
-def _finite_difference_error(
+def finite_difference_error(
     projected: Callable[[], float],
     leaves: list[Tensor],
     gradients: tuple[Tensor, ...],

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from attention_impls.contract import Context, Dims, MechanismConfig, causal_mask
@@ -80,7 +81,7 @@ class Dense(Full):
     def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         logits = self.logits(q, k) + self.bias(context, q, k)
         permitted = self.permitted(logits, context.causal, context.key_mask_BM)
-        return self.weights(logits, permitted) @ v
+        return self.dropped(self.weights(logits, permitted)) @ v
 
     def remember(self, state: Any, k: Tensor, v: Tensor, mask: Tensor | None) -> Any:
         return remember(state, k, v, mask)
@@ -105,3 +106,6 @@ class Dense(Full):
         some = permitted.any(-1, keepdim=True)
         logits = logits.masked_fill(~permitted & some, -math.inf)
         return logits.softmax(-1).masked_fill(~some, 0.0)
+
+    def dropped(self, weights: Tensor) -> Tensor:
+        return F.dropout(weights, self.dims.dropout, self.training)

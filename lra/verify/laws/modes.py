@@ -1,0 +1,80 @@
+"""Outputs are the same under `no_grad`, `inference_mode`, in evaluation and in training without
+dropout, and so are gradients in evaluation and in training: with biases, rotary positions and
+another sequence too.
+
+In float64 and in float32: fused kernels are chosen by type and by who asks for gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import torch
+from torch import Tensor
+
+from lra.core.findings import Case
+from lra.verify.law import Law, binds_all, projected_gradients, require_same
+from lra.verify.mixture import ROUNDED, every_request, rotated, trained, turn, under
+from lra.verify.subject import Subject
+
+TOLERANCE = 1e-9
+GRADIENT = 10 * ROUNDED
+"""Tolerance for gradients in float32, which pass through as many sums again, and through those of a
+parameter over all positions."""
+COUNT = 16
+"""Number of cases of the short form."""
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every kind of request in turn; an odd seed asks in float32."""
+    first = turn(subject, "modes") % 2
+    own = every_request(subject, subject.lengths, training=subject.trains_quietly)
+    for place, case in enumerate(rotated(subject, "modes", own, COUNT)):
+        yield msgspec.structs.replace(case, seed=first + place)
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Ask the same in every mode."""
+    single = case.seed % 2 == 1
+    dtype = torch.float32 if single else subject.precise
+    rounded = single or subject.precise == torch.float32
+    layer = subject.build(case, dtype=dtype)
+    x_BND, source_BMD = subject.inputs(case, dtype=dtype)
+    context = subject.context(case, layer)
+    leaves = {"input": x_BND, **trained(layer)}
+    if source_BMD is not None:
+        leaves["source"] = source_BMD
+
+    def ask(training: bool) -> tuple[Tensor, list[Tensor]]:
+        y_BND = layer.train(training)(x_BND, context, source_BMD=source_BMD).y_BND
+        return y_BND.detach(), projected_gradients(y_BND, leaves.values())
+
+    wanted, expected = ask(False)
+    name = str(dtype).removeprefix("torch.")
+    allowed = subject.allowed(ROUNDED if rounded else TOLERANCE)
+    for training in (False, True) if case.training else (False,):
+        layer.train(training)
+        how = "training without dropout" if training else "evaluation"
+        for mode in ("no_grad", "inference"):
+            with under(mode):
+                found = layer(x_BND, context, source_BMD=source_BMD).y_BND.clone()
+            what = f"{name} output under {mode} in {how}, against evaluation with gradients"
+            require_same(found, wanted, what, allowed)
+    if not case.training:
+        return
+    found, actual = ask(True)
+    require_same(found, wanted, f"{name} output in training without dropout", allowed)
+    allowed = subject.allowed(GRADIENT if rounded else TOLERANCE)
+    for leaf, one, other in zip(leaves, actual, expected, strict=True):
+        what = f"{name} gradient of {leaf} in training without dropout, against evaluation"
+        require_same(one, other, what, allowed)
+
+
+LAW = Law(
+    name="modes",
+    says="without dropout, every gradient mode and training give the same",
+    claimed=binds_all,
+    cases=cases,
+    check=check,
+)

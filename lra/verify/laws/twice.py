@@ -1,0 +1,74 @@
+"""A second backward pass over the same graph gives the same as the first, and two graphs of one
+layer keep to themselves, whatever is drawn, called or passed back in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import torch
+from torch import Tensor
+
+from lra.core.findings import Case
+from lra.verify.dropping import OTHER, drawn, dropping
+from lra.verify.law import Broken, Law, binds_all, require_same
+from lra.verify.mixture import every_request, rotated, trained
+from lra.verify.subject import Subject, seed_torch
+
+TOLERANCE = 1e-9
+COUNT = 10
+"""Number of cases of the short form."""
+LENGTHS = (2, 7, 16, 37)
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every kind of request in turn, every other one in training, with dropout."""
+    yield from rotated(subject, "twice", every_request(subject, LENGTHS), COUNT)
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Pass back through one graph, through another one of the same layer, and through the first
+    again."""
+    layer = dropping(subject, case) if case.training else subject.build(case, seed=1)
+    x_BND, source_BMD = subject.inputs(case)
+    context = subject.context(case, layer)
+    other_BND = subject.inputs(msgspec.structs.replace(case, seed=case.seed + 1))[0]
+    leaves = {"input": x_BND, "other input": other_BND, **trained(layer)}
+
+    def gradients(y_BND: Tensor) -> list[Tensor]:
+        if not y_BND.requires_grad:
+            return []
+        upstream = torch.linspace(-1, 1, y_BND.numel()).to(y_BND).view(y_BND.shape)
+        try:
+            return list(
+                torch.autograd.grad(
+                    y_BND, list(leaves.values()), upstream, retain_graph=True,
+                    allow_unused=True, materialize_grads=True,
+                )
+            )  # fmt: skip
+        except Exception as error:
+            line = " ".join(f"{type(error).__name__}: {error}".split())
+            raise Broken(f"no backward pass over a graph that is kept: {line}") from error
+
+    alone = drawn(layer, other_BND, context, source_BMD, seed=OTHER)
+    wanted_other = gradients(alone)
+    y_BND = drawn(layer, x_BND, context, source_BMD)
+    wanted = gradients(y_BND)
+    beside = drawn(layer, other_BND, context, source_BMD, seed=OTHER)
+    seed_torch(OTHER + 1)
+    for found, first, what in (
+        (gradients(y_BND), wanted, "in a second backward pass over its graph, after another call"),
+        (gradients(beside), wanted_other, "of a second call, passed back after the first one's"),
+        (gradients(y_BND), wanted, "in a third backward pass over its graph"),
+    ):
+        for name, one, expected in zip(leaves, found, first, strict=False):
+            require_same(one, expected, f"gradient of {name} {what}", subject.allowed(TOLERANCE))
+
+
+LAW = Law(
+    name="twice",
+    says="a second backward pass over a graph gives the same",
+    claimed=binds_all,
+    cases=cases,
+    check=check,
+)

@@ -1,0 +1,180 @@
+"""Mixed requests to one layer, and which of many cases a short trial takes.
+
+B batch   N positions   M keys of another sequence   D model width
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract import Context, Layer, Position
+from lra.core.findings import Case
+from lra.core.hashing import value_hash
+from lra.verify.law import projected_gradients
+from lra.verify.laws.bias import LearnedBias
+from lra.verify.requests import cross_directions, directions, masks, requests
+from lra.verify.subject import Subject, seed_torch
+
+Mode = Literal["grad", "no_grad", "inference"]
+MODES: tuple[Mode, ...] = ("grad", "no_grad", "inference")
+
+LENGTHS = (1, 2, 5, 7, 16, 31, 37, 65)
+"""Lengths of requests before the one that is asked about."""
+SOURCES = (1, 5, 13, 37)
+"""Lengths of another sequence."""
+ROUNDED = 1e-4
+"""Tolerance for float32: sums of up to a few hundred terms, each rounded by 6e-8, through the few
+products and the softmax of a layer."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request, and the gradient mode that it comes in."""
+
+    case: Case
+    mode: Mode = "grad"
+
+    def __str__(self) -> str:
+        """Return the case and, unless gradients are asked for, the mode."""
+        return f"'{self.case}'" + ("" if self.mode == "grad" else f" under {self.mode}")
+
+
+def rotated(subject: Subject, law: str, cases: Sequence[Case], count: int) -> list[Case]:
+    """Return so many cases, spread over all, by the names of mechanism and law; all in the full
+    form. Mechanisms together try many more than each does."""
+    if subject.full or len(cases) <= count:
+        return list(cases)
+    start = turn(subject, law) % len(cases)
+    chosen = {(start + place * len(cases) // count) % len(cases) for place in range(count)}
+    return [cases[place] for place in sorted(chosen)]
+
+
+def turn(subject: Subject, law: str) -> int:
+    """Return the number that a rotation starts at, from the names of mechanism and law."""
+    return int(value_hash([subject.mechanism.__name__, law])[:8], 16)
+
+
+def every_request(
+    subject: Subject, lengths: Sequence[int], *, training: bool | None = None, **fixed: Any
+) -> list[Case]:
+    """Return requests of all kinds that the card claims, with other sequences among them, shortest
+    first; `training` None leaves it to every other case."""
+    shapes = list(
+        requests(
+            subject,
+            lengths=lengths,
+            masks=masks(subject, "scattered", "behind", "front"),
+            training=training is None,
+            **fixed,
+        )
+    )
+    if subject.card.capabilities.cross:
+        for place, (n, m) in enumerate(((2, 5), (5, 3), (7, 16), (16, 9))):
+            for causal in cross_directions(subject):
+                for mask in masks(subject, "scattered"):
+                    trained = training is None and subject.trains_quietly and place % 2 == 1
+                    shapes.append(Case(n=n, m=m, causal=causal, mask=mask, training=trained))
+                    shapes[-1] = msgspec.structs.replace(shapes[-1], **fixed)
+    if training is not None:
+        shapes = [msgspec.structs.replace(case, training=training) for case in shapes]
+    return sorted(shapes, key=lambda case: case.n)
+
+
+def earlier(subject: Subject, case: Case) -> list[Ask]:
+    """Return one to three other requests, by a case's seed, that come before it; half of them of
+    the same shape, where what is kept by shape shows."""
+    chance = random.Random(case.seed)
+    asks = []
+    for _ in range(1 + case.seed % 3):
+        alike = chance.random() < 0.5
+        crossed = subject.card.capabilities.cross and chance.random() < 0.25
+        crossed = case.m is not None if alike else crossed
+        ways = cross_directions(subject) if crossed else directions(subject)
+        schemes = ["none", *["alibi"] * subject.card.capabilities.bias]
+        schemes += ["rope"] * subject.card.capabilities.rotary
+        shape = {
+            "n": chance.choice(LENGTHS),
+            "m": chance.choice(SOURCES) if crossed else None,
+            "batch": chance.choice((1, 2, 3)),
+        }
+        other = msgspec.structs.replace(
+            case,
+            **({} if alike else shape),
+            causal=chance.choice(ways),
+            mask=chance.choice(masks(subject, "scattered", "behind", "front")),
+            position=chance.choice(schemes),
+            training=subject.trains_quietly and chance.random() < 0.5,
+            seed=chance.randrange(1000),
+        )
+        asks.append(Ask(other, chance.choice(MODES)))
+    return asks
+
+
+def longest(asks: Sequence[Ask]) -> int:
+    """Return the length that one layer is built for, to be asked all of these."""
+    return max(max(ask.case.n, ask.case.m or 0) for ask in asks)
+
+
+def answer(subject: Subject, layer: Layer, ask: Ask) -> dict[str, Tensor]:
+    """Return a layer's answer to a request: its output and, where asked for, its gradients."""
+    case = ask.case
+    layer.train(case.training)
+    dtype = next((one.dtype for one in layer.parameters()), subject.precise)
+    x_BND, source_BMD = subject.inputs(case, dtype=dtype)
+    context = biased(subject.context(case, layer), case, layer, subject)
+    if ask.mode != "grad":
+        with under(ask.mode):
+            source = None if source_BMD is None else source_BMD.detach()
+            return {"output": layer(x_BND.detach(), context, source_BMD=source).y_BND}
+    y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
+    leaves = {"input": x_BND, **trained(layer)}
+    if source_BMD is not None:
+        leaves["source"] = source_BMD
+    found = projected_gradients(y_BND, leaves.values())
+    named = (f"gradient of {name}" for name in leaves)
+    return {"output": y_BND, **dict(zip(named, found, strict=True))}
+
+
+def biased(context: Context, case: Case, layer: Layer, subject: Subject) -> Context:
+    """Return the context, with a bias of the seed's own in place of every other ALiBi: a bias that
+    is kept from an earlier request shows."""
+    if case.position != "alibi" or case.seed % 2 == 0:
+        return context
+    seed_torch(case.seed)
+    scheme: Position = LearnedBias(layer.dims)
+    dtype = next(layer.parameters()).dtype
+    return replace(context, position=scheme.to(subject.device, dtype))
+
+
+def under(mode: Mode) -> AbstractContextManager[Any]:
+    """Return the gradient mode by its name."""
+    if mode == "inference":
+        return torch.inference_mode()
+    return torch.no_grad() if mode == "no_grad" else nullcontext()
+
+
+def trained(layer: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the parameters that require gradients, by name."""
+    return {name: one for name, one in layer.named_parameters() if one.requires_grad}
+
+
+@torch.no_grad()
+def step(layer: nn.Module) -> None:
+    """Change all parameters in place, each element by another amount, as an optimiser does."""
+    for parameter in trained(layer).values():
+        moved = torch.linspace(-0.1, 0.1, parameter.numel(), dtype=torch.float64)
+        parameter.add_(moved.view(parameter.shape).to(parameter))
+
+
+def state_tensors(layer: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Yield parameters and buffers, also those that are not saved."""
+    yield from layer.named_parameters()
+    yield from layer.named_buffers()
