@@ -61,6 +61,7 @@ class AdaptedCore(Attention):
         named: dict[str, Any] = {**self.stranger.masks(masks, self.config, q_BHNK.dtype)}
         if context.causal and not is_causal_by_pair_mask(self.stranger) and "causal" in asks:
             named[asks["causal"]] = True
+        named |= self.stranger.tables(k_BHMK, self.dims.head_width)
         module = self.inner.of(context.causal)
         shape = torch.Size((*q_BHNK.shape[:3], v_BHMV.shape[3]))
         return output_of(

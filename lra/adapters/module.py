@@ -132,6 +132,7 @@ class AdaptedModule(Layer):
         elif causal and not self.stranger.built_causal:
             named[asks["causal"]] = True
         named |= self.stranger.masks(masks, self.config, x_BND.dtype)
+        named |= self.stranger.tables(x_BND, self.dims.head_width)
         if "need_weights" in self.stranger.call:
             named["need_weights"] = False
         return positional, named
