@@ -70,7 +70,7 @@ def show(spec: CheckSpec) -> int:
 
 
 @command.command("update", short_help="Take a new baseline on this machine, and say why.")
-@click.option("--reason", required=True, metavar="TEXT", help="For whoever reviews it.")
+@click.option("--reason", required=True, metavar="TEXT", help="Reason, for the reviewer.")
 @options.takes(CheckSpec, "mechanisms", "deterministic", "device", "store", "baselines")
 @options.takes(OutputSpec, "quiet")
 def update(spec: CheckSpec, output: OutputSpec, reason: str) -> int:

@@ -26,7 +26,7 @@ from lra.report.load.frame import PEAK_MEMORY, typed
 from lra.report.load.settings import CostSetting
 from lra.report.model import Value
 from lra.report.rows import Key, shown
-from lra.verdict.accuracy import paired_difference
+from lra.verdict.accuracy import above_chance, paired_difference
 
 _SURE = 1.96
 """Standard errors beyond which two accuracies of one seed are told apart."""
@@ -72,8 +72,8 @@ class Standing(msgspec.Struct, frozen=True):
     """Whether it is softmax attention with as many parameters as exact attention's model: then the
     two compute the same function."""
     beats_shortcut: bool | None
-    """Whether it is more accurate than the best simple baseline on every task; None where there is
-    no baseline."""
+    """Whether it is surely more accurate than the best simple baseline on every task; None where
+    there is no baseline."""
 
 
 class Leaderboard(msgspec.Struct, frozen=True, dict=True):
@@ -345,15 +345,18 @@ def _shortcuts(analysis: Analysis, scores: Accuracies | None) -> dict[str, float
 
 
 def _beaten(scores: Accuracies | None, simple: Mapping[str, float]) -> dict[tuple[str, str], bool]:
-    """Whether each row is above the best simple baseline on every task that has one."""
+    """Whether a row is above the best simple baseline on every task that has one, by more than the
+    luck of so many test rows."""
     if scores is None or not simple:
         return {}
+    rows = {column.protocol: column.rows.test for column in scores.columns}
     own = scores.pooled[scores.pooled["mean"].notna()]
     own = own[own["protocol"].isin(list(simple))]
-    above = own["mean"] > own["protocol"].map(simple).astype(float)
+    names = [own[name].tolist() for name in ("origin", "variant", "protocol", "mean")]
     found: dict[tuple[str, str], bool] = {}
-    for key, is_above in zip(zip(own["origin"], own["variant"], strict=True), above, strict=True):
-        found[key] = found.get(key, True) and bool(is_above)
+    for origin, variant, protocol, mean in zip(*names, strict=True):
+        is_above = above_chance(mean, simple[protocol], rows[protocol])
+        found[origin, variant] = found.get((origin, variant), True) and is_above
     return found
 
 

@@ -124,7 +124,8 @@ def test_another_sequence_can_be_denied(what: Any) -> None:
     mechanism = adapt(what, "mine")
     denied = configure(mechanism, config := mechanism.Config(cross=False))
     assert denied.card.capabilities == replace(mechanism.card.capabilities, cross=False)
-    assert "taken not to claim cross" in denied.card.assumed == assumptions(denied, config)
+    assert denied.card.assumed == assumptions(denied, config)
+    assert any(words.endswith(" cross") for words in denied.card.assumed)
     layer = denied(Dims(width=D, qkv_width=D, heads=H, max_length=16), config)
     assert layer.name == type(layer).__name__ == "mine"
     with pytest.raises(UnsupportedError, match=r"mine.*\bsequence\b"):
@@ -133,14 +134,14 @@ def test_another_sequence_can_be_denied(what: Any) -> None:
 
 def test_what_is_read_into_a_call_is_said() -> None:
     said = adapt(nn.MultiheadAttention, "mine").card.assumed
-    assert "called with need_weights = False" in said
-    assert any(words.startswith("outputs of padded positions are set to zero") for words in said)
+    assert any("need_weights = False" in words for words in said)
+    assert any("padded" in words for words in said)
 
     def core(q: Tensor, k: Tensor, v: Tensor, is_causal: bool = False) -> Tensor:
         return v
 
     said = adapt(core, "mine").card.assumed
-    assert "is_causal: True = no position reads a later one" in said
+    assert any(words.startswith("is_causal: True = ") for words in said)
     assert not any("padded" in words or "need_weights" in words for words in said)
 
 

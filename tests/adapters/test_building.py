@@ -264,7 +264,7 @@ class RanksHeads(zoo.Keeps):
 def test_what_is_handed_on_is_read_with_what_it_is_handed_to() -> None:
     layer: Any = built(RanksHeads, rank=5)
     assert layer.inner.bidirectional.rank == 5
-    assert adapt(RanksHeads, "mine").card.assumed[1] == "built with dim = width, heads = heads"
+    assert "dim = width, heads = heads" in adapt(RanksHeads, "mine").card.assumed[1]
 
 
 @pytest.mark.parametrize(
@@ -298,5 +298,5 @@ def test_a_partial_is_no_part_of_python_itself() -> None:
         return F.scaled_dot_product_attention(q, k, power * v)
 
     assert adapt(partial(attend, power=2.0), "mine").card.title == "mine"
-    with pytest.raises(UsageError, match="of Python's own module 'math'"):
+    with pytest.raises(UsageError, match="'math'"):
         adapt(math.sin, "sin")

@@ -137,5 +137,5 @@ def test_the_packages_named_are_those_installed() -> None:
 
 @pytest.mark.skipif(find_spec("linformer") is not None, reason="it is installed here")
 def test_a_peer_that_is_not_installed_has_no_file() -> None:
-    with pytest.raises(UsageError, match="no module 'linformer'; install it"):
+    with pytest.raises(UsageError, match="'linformer'"):
         _ = catalogue.find("mechanism", "peer:linformer").file

@@ -47,7 +47,7 @@ def on_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def layer_of(build):
+def layer_of(build, on_gpu: None):
     return lambda case: build(case, dtype=torch.bfloat16, qkv_width=2 * WIDTH)
 
 
@@ -96,7 +96,6 @@ def half_padded():
     return make
 
 
-@pytest.mark.usefixtures("on_gpu")
 @kernels
 @directions
 @pytest.mark.parametrize("length", [5, CHUNK, SPLIT])
@@ -116,7 +115,6 @@ def test_the_law_of_precision_holds(name) -> None:
         precision.LAW.check(subject, case)
 
 
-@pytest.mark.usefixtures("on_gpu")
 @kernels
 def test_what_values_share_does_not_drown_the_gradients(
     case, layer_of, inputs, half_padded
@@ -130,7 +128,6 @@ def test_what_values_share_does_not_drown_the_gradients(
         assert all(x < most for x, most in zip(found, LIMITS, strict=True)), found
 
 
-@pytest.mark.usefixtures("on_gpu")
 @kernels
 @pytest.mark.parametrize(("n", "m"), [(SPLIT, 3), (3, SPLIT), (200, 70)])
 @directions
@@ -143,7 +140,6 @@ def test_queries_and_keys_may_differ_in_number(case, n, m, causal, layer_of, inp
         assert not bool(layer.attend(*qkv, Context(causal))[0][:, :, : max(0, n - m)].any())
 
 
-@pytest.mark.usefixtures("on_gpu")
 @kernels
 @directions
 def test_without_keys_there_is_nothing(case, causal, layer_of, inputs) -> None:
@@ -151,7 +147,6 @@ def test_without_keys_there_is_nothing(case, causal, layer_of, inputs) -> None:
     assert out.shape == (2, 2, 5, WIDTH) and not bool(out.any())
 
 
-@pytest.mark.usefixtures("on_gpu")
 @kernels
 def test_states_and_gradients_pass_between_segments(case, layer_of, inputs) -> None:
     """In three segments, one of a single position, as in one; states stay in float32."""
@@ -173,7 +168,6 @@ def test_states_and_gradients_pass_between_segments(case, layer_of, inputs) -> N
         assert error(one, other) < most
 
 
-@pytest.mark.usefixtures("on_gpu")
 @kernels
 @directions
 def test_weights_sum_to_one_and_rows_without_keys_are_zero(
@@ -189,7 +183,6 @@ def test_weights_sum_to_one_and_rows_without_keys_are_zero(
     assert not bool(out[2].any() or gradients[0][2].any() or gradients[1][2].any())
 
 
-@pytest.mark.usefixtures("on_gpu")
 @kernels
 @directions
 def test_masked_keys_count_for_nothing(case, causal, layer_of, inputs, half_padded) -> None:
@@ -208,7 +201,6 @@ def test_masked_keys_count_for_nothing(case, causal, layer_of, inputs, half_padd
     assert all(torch.equal(*pair) for pair in zip(*found, strict=True))
 
 
-@pytest.mark.usefixtures("on_gpu")
 @kernels
 @directions
 @pytest.mark.parametrize("place", [0, 140, SPLIT - 1])
@@ -220,7 +212,6 @@ def test_a_huge_key_stays_finite_and_close(case, causal, place, layer_of, inputs
     assert all(x < 2 * most for x, most in zip(found, LIMITS, strict=True)), found
 
 
-@pytest.mark.usefixtures("on_gpu")
 @directions
 def test_keys_may_all_be_huge(causal, layer_of, inputs) -> None:
     """Their softmax features lie below the smallest float, the scale of masked keys does not."""
@@ -238,7 +229,6 @@ def test_keys_may_all_be_huge(causal, layer_of, inputs) -> None:
     assert all(bool(x.isfinite().all()) for x in gradients)
 
 
-@pytest.mark.usefixtures("on_gpu")
 @directions
 def test_features_that_underflow_give_zero_and_finite_gradients(causal, layer_of, inputs) -> None:
     q, k, v = inputs(1, 200)
@@ -248,7 +238,6 @@ def test_features_that_underflow_give_zero_and_finite_gradients(causal, layer_of
         assert not bool(out.any()) and all(bool(x.isfinite().all()) for x in gradients)
 
 
-@pytest.mark.usefixtures("on_gpu")
 def test_small_features_keep_their_digits(layer_of) -> None:
     """elu(x) + 1 in bfloat16 is 0 or a multiple of 0.004 at x = -9."""
     q = torch.ones(1, 2, 2, WIDTH, dtype=torch.bfloat16)
@@ -258,7 +247,6 @@ def test_small_features_keep_their_digits(layer_of) -> None:
     assert (out.float() - 1 / (1 + torch.tensor(-1.0).exp())).abs().max() < 0.005
 
 
-@pytest.mark.usefixtures("on_gpu")
 @kernels
 @directions
 def test_the_last_of_many_keys_still_count(case, causal, layer_of) -> None:
@@ -270,7 +258,6 @@ def test_the_last_of_many_keys_still_count(case, causal, layer_of) -> None:
     assert out[:, :, -1].float().sub(0.5).abs().max() < 4e-3
 
 
-@pytest.mark.usefixtures("on_gpu")
 @kernels
 @directions
 def test_launches_do_not_grow_with_the_length_and_memory_is_linear(
@@ -287,7 +274,6 @@ def test_launches_do_not_grow_with_the_length_and_memory_is_linear(
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # the compiler's own doing
-@pytest.mark.usefixtures("on_gpu")
 @pytest.mark.parametrize("case", KERNELS[:3], ids=lambda case: "-".join(map(str, case)))
 @directions
 def test_the_compiler_takes_it_whole(case, causal, layer_of, half_padded) -> None:

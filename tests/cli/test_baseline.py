@@ -87,22 +87,6 @@ def test_what_has_no_baseline_says_how_to_take_one(lra: Run, taken: Taken, tmp_p
     assert ran.returncode == USAGE and "'sdpa'?" in ran.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ((), "--reason"),
-        (("--reason", " "), "--reason is empty"),
-        (("--reason", "x", "--impl", "identiti"), "'identity'?"),
-    ],
-)
-def test_an_update_without_a_reason_is_one_line(
-    lra: Run, tmp_path: Path, arguments: tuple[str, ...], told: str
-) -> None:
-    ran = lra(*UPDATE, *arguments)
-    assert ran.returncode == USAGE and told in ran.stderr and ran.stderr.count("\n") == 1
-    assert not (tmp_path / "baselines").exists()
-
-
 @pytest.mark.parametrize("how", ["failed", "law"])
 def test_what_failed_or_broke_a_law_changes_nothing(
     lra: Run, taken: Taken, place: Baselines, measured, how: str

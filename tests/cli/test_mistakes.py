@@ -167,6 +167,19 @@ run --impl full --suite timing --baselines :: --baselines
 run --impl full --suite timing --profile :: --profile
 run --impl full --devices 0 :: --devices
 run --impl full --devices two :: --devices
+run --impl full --store '' :: --store ''
+check --store '' :: --store ''
+check --out '' :: --out ''
+check --history '' :: --history ''
+check --baselines '' :: --baselines ''
+baseline show --baselines '' :: --baselines ''
+baseline update --impl identity --device cpu --deterministic :: --reason
+baseline update --impl identity --device cpu --deterministic --reason ' ' :: --reason is empty
+baseline update --impl identiti --device cpu --deterministic --reason x :: 'identity'
+report --out '' :: --out ''
+report --compare '' :: --compare ''
+show --out '' :: --out ''
+data prepare --out '' :: --out ''
 check --since '' :: --since
 check --history nights --impl identity :: --impl
 check --history nights --since main :: --since

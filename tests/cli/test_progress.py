@@ -8,8 +8,8 @@ import sys
 from collections import defaultdict
 from contextlib import closing
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from lra.cli.progress import Pace, watcher
 from lra.core.errors import LONGEST
@@ -67,13 +67,21 @@ def record(finished) -> Record:
     return Store(finished.store).records()[0]
 
 
+@pytest.fixture
+def job(record: Record) -> Job:
+    return Job(cell=record.cell, cache="")
+
+
+@pytest.fixture
+def other(record: Record) -> Job:
+    return Job(cell=replace(record.cell, threads=7), cache="")
+
+
 def test_a_run_that_breaks_off_takes_its_bars_with_it(
-    record: Record, monkeypatch: pytest.MonkeyPatch
+    job: Job, other: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    job = Job(cell=record.cell, cache="")
-    other = Job(cell=msgspec.structs.replace(record.cell, threads=7), cache="")
     with pytest.raises(KeyboardInterrupt), closing(watcher([job, other], quiet=False)) as watch:
         watch.progress(job, Progress(phase="train", step=3, steps=10, loss=1.0))
         assert "0/2" in terminal.getvalue() and f"{job.label}:" in terminal.getvalue()
@@ -83,9 +91,8 @@ def test_a_run_that_breaks_off_takes_its_bars_with_it(
 
 
 def test_without_a_terminal_there_are_no_bars(
-    record: Record, capsys: pytest.CaptureFixture[str]
+    record: Record, job: Job, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job = Job(cell=record.cell, cache="")
     with closing(watcher([job], quiet=False)) as watch:
         watch.progress(job, Progress(phase="train", step=3, steps=10))
         watch.finished(job, record)
@@ -94,9 +101,8 @@ def test_without_a_terminal_there_are_no_bars(
 
 
 def test_quiet_says_only_what_went_wrong(
-    record: Record, capsys: pytest.CaptureFixture[str]
+    record: Record, job: Job, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job = Job(cell=record.cell, cache="")
     with closing(watcher([job], quiet=True)) as watch:
         watch.progress(job, Progress(phase="train", step=3, steps=10))
         watch.waiting(job, "another run's timing on this machine")
@@ -104,7 +110,7 @@ def test_quiet_says_only_what_went_wrong(
         watch.left(job)
         assert capsys.readouterr().err == ""
         failure = Failure(type="MemoryError", message="no memory")
-        watch.finished(job, msgspec.structs.replace(record, status="oom", failure=failure))
+        watch.finished(job, replace(record, status="oom", failure=failure))
         watch.noticed("worker local-0 is gone")
     failed, noticed = capsys.readouterr().err.splitlines()
     assert failed.startswith(f"{job.label}: oom (no memory)  [")
@@ -112,12 +118,11 @@ def test_quiet_says_only_what_went_wrong(
 
 
 def test_a_message_of_many_words_is_cut_to_its_point(
-    record: Record, capsys: pytest.CaptureFixture[str]
+    record: Record, job: Job, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job = Job(cell=record.cell, cache="")
     failure = Failure(type="ValueError", message="ValueError: " + "many words " * 9000 + "(x.py)")
     with closing(watcher([job], quiet=True)) as watch:
-        watch.finished(job, msgspec.structs.replace(record, status="error", failure=failure))
+        watch.finished(job, replace(record, status="error", failure=failure))
     told = capsys.readouterr().err
     assert len(told) < len(job.label) + LONGEST + 40
     assert "ValueError: many" in told and "(x.py)" in told
@@ -125,38 +130,35 @@ def test_a_message_of_many_words_is_cut_to_its_point(
 
 @pytest.mark.parametrize("kind", [Terminal, io.StringIO])
 def test_who_waits_and_what_became_of_a_machine_are_lines(
-    kind: type[io.StringIO], record: Record, monkeypatch: pytest.MonkeyPatch
+    kind: type[io.StringIO], job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stderr", screen := kind())
-    job = Job(cell=record.cell, cache="")
     with closing(watcher([job], quiet=False)) as watch:
-        watch.waiting(job, "another run's timing on this machine")
+        watch.waiting(job, "another run")
         watch.noticed("worker local-0 is gone")
-    shown = lines_on(screen)
-    waits = f"{job.label}: waits for another run's timing on this machine"
-    assert [line for line in shown if line] == [waits, "worker local-0 is gone"]
+    waits, gone = (line for line in lines_on(screen) if line)
+    assert waits.startswith(f"{job.label}: ") and waits.endswith("another run")
+    assert gone == "worker local-0 is gone"
 
 
 @pytest.mark.parametrize("kind", [Terminal, io.StringIO])
 def test_what_is_left_says_how_far_its_training_is(
-    kind: type[io.StringIO], record: Record, monkeypatch: pytest.MonkeyPatch
+    kind: type[io.StringIO], job: Job, other: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stderr", screen := kind())
-    begun = Job(cell=record.cell, cache="")
-    other = Job(cell=msgspec.structs.replace(record.cell, threads=7), cache="")
-    with closing(watcher([begun, other], quiet=False)) as watch:
-        watch.progress(begun, Progress(phase="train", step=400, steps=4000))
+    with closing(watcher([job, other], quiet=False)) as watch:
+        watch.progress(job, Progress(phase="train", step=400, steps=4000))
         watch.progress(other, Progress(phase="data"))
-        watch.left(begun)
+        watch.left(job)
         watch.left(other)
-    shown = lines_on(screen)
-    left = f"left for another run: {begun.label}"
-    assert [line for line in shown if line] == [f"{left}, 400 of 4,000 steps done", left]
+    begun, new = (line for line in lines_on(screen) if line)
+    assert begun.startswith(new) and new.endswith(job.label)
+    assert "400 of 4,000 steps" in begun.removeprefix(new)
 
 
 def test_the_pace_tells_what_failed_and_what_is_left(record: Record) -> None:
     def ended(id: str, status: str = "ok") -> Record:
-        return msgspec.structs.replace(record, id=id, status=status, seconds=6.0)
+        return replace(record, id=id, status=status, seconds=6.0)
 
     now = 0.0
     pace = Pace(["a", "b", "c"], {"a": 1.0, "b": 3.0}, clock=lambda: now)
@@ -176,7 +178,7 @@ def test_a_cell_that_fails_soon_does_not_tell_the_pace_of_others(record: Record)
     now = 0.0
     pace = Pace("abc", dict.fromkeys("abc", 100.0), clock=lambda: now)
     now = 1.0
-    pace.ended(msgspec.structs.replace(record, id="a", status="error", seconds=1.0))
+    pace.ended(replace(record, id="a", status="error", seconds=1.0))
     assert str(pace) == "1/3, 1 failed, 3 min left"
 
 
@@ -188,10 +190,10 @@ def test_what_has_no_result_does_not_tell_the_pace_of_others(
     now = 0.0
     pace = Pace("abcd", expected, clock=lambda: now)
     now = 120.0
-    pace.ended(msgspec.structs.replace(record, id="a", seconds=120.0))
+    pace.ended(replace(record, id="a", seconds=120.0))
     before = str(pace).partition("/4, ")[2]
     now = 140.0
-    pace.ended(msgspec.structs.replace(record, id="b", status=status, seconds=20.0))
+    pace.ended(replace(record, id="b", status=status, seconds=20.0))
     assert before == "6 min left"
     assert str(pace).endswith(", 4 min left"), "two of the three that were left"
 
@@ -201,12 +203,12 @@ def test_a_small_cell_does_not_tell_the_pace_of_large_ones(record: Record) -> No
     hours = {"small": 2.0, **{str(i): 3600.0 for i in range(4)}}
     pace = Pace(hours, hours, slots=2, clock=lambda: now)
     now = 20.0
-    pace.ended(msgspec.structs.replace(record, id="small"))
+    pace.ended(replace(record, id="small"))
     # Ten times as slow as expected, of a run of two hours with two cells side by side.
     assert str(pace) == "1/5, 2 h 6 min left"
     now = 7220.0
     for i in range(2):
-        pace.ended(msgspec.structs.replace(record, id=str(i)))
+        pace.ended(replace(record, id=str(i)))
     assert str(pace) == "3/5, 2 h 0 min left", "by its own pace alone, half the speed expected"
 
 
@@ -250,9 +252,7 @@ def laws(*verdicts: Verdict) -> dict[str, object]:
 def test_a_cell_that_ends_is_told_by_its_leading_figure(
     own: dict[str, object], told: str, record: Record, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = msgspec.structs.replace(
-        record, **{"status": "ok", "metrics": {}, "findings": (), **own}
-    )
+    found = replace(record, **{"status": "ok", "metrics": {}, "findings": (), **own})
     job = Job(cell=found.cell, cache="")
     with closing(watcher([job], quiet=False)) as watch:
         watch.finished(job, found)

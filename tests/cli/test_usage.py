@@ -20,21 +20,6 @@ from lra.core.protocol import ModelSpec, TrainSpec
 USAGE = 2
 
 
-FOLDERS = (
-    ("run", "--impl", "full", "--store"),
-    ("check", "--store"),
-    ("check", "--out"),
-    ("check", "--history"),
-    ("check", "--baselines"),
-    ("baseline", "show", "--baselines"),
-    ("report", "--out"),
-    ("report", "--compare"),
-    ("show", "--out"),
-    ("data", "prepare", "--out"),
-)
-"""Flags that take a folder."""
-
-
 def test_a_message_that_is_cut_keeps_its_beginning_and_its_remedy() -> None:
     short = "a" * LONGEST
     assert truncate(short) == short
@@ -44,13 +29,6 @@ def test_a_message_that_is_cut_keeps_its_beginning_and_its_remedy() -> None:
     words = truncate(f"no such {'word ' * 200}; give another")
     assert words.startswith("no such word") and words.endswith("; give another")
     assert len(words) == LONGEST
-
-
-@pytest.mark.parametrize("words", FOLDERS, ids=" ".join)
-def test_an_empty_text_is_no_path(words: tuple[str, ...], lra, tmp_path: Path) -> None:
-    ran = lra(*words, "")
-    assert ran.returncode == USAGE and ran.stderr.count("\n") == 1
-    assert f"{words[-1]} ''" in ran.stderr and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_a_task_overrides_and_a_default_catches_the_rest(write):
     scale = scales.load_scale(write(SCALE))
     assert scale.model_spec("text").layers == 3
     assert scale.train_spec("text").steps == 9
-    with pytest.raises(UsageError, match="no settings for the task 'image'; it covers text"):
+    with pytest.raises(UsageError, match=r"'image'; .*text"):
         scale.task("image")
     more = "[default]\nlength = 4\nrows = {train = 1, validation = 1, test = 1}\n"
     assert scales.load_scale(write(SCALE + more)).train_spec("image").steps == 3

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engine_jobs import Run
+from engine_jobs import MakePool, Run
 
-from lra.core.records import Record
-from lra.engine.jobs import Job
 from lra.engine.process.launch import ForkServer
 from lra.engine.process.pool import Pool
 from lra.store import Store
@@ -30,12 +28,16 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def run(server: ForkServer, store: Store) -> Run:
-    def run(*jobs: Job, **terms: object) -> list[Record]:
-        terms = {"slots": 1, **terms}
-        return list(Pool(store, server, **terms).run(list(jobs)))  # type: ignore[arg-type]
+def pool(server: ForkServer, store: Store) -> MakePool:
+    def make(**terms: object) -> Pool:
+        return Pool(**{"store": store, "server": server, "slots": 1, **terms})  # type: ignore[arg-type]
 
-    return run
+    return make
+
+
+@pytest.fixture
+def run(pool: MakePool) -> Run:
+    return lambda *jobs, **terms: list(pool(**terms).run(list(jobs)))
 
 
 @pytest.fixture(scope="session")

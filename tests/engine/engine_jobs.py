@@ -12,6 +12,7 @@ from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import Record
 from lra.engine.jobs import Job
+from lra.engine.process.pool import Pool
 
 TOYS = Path(__file__).with_name("toys.py")
 SMALL = """
@@ -28,8 +29,10 @@ learning_rate = 1e-3
 evaluate_every = 5
 """
 """Model and training of a scale for plans."""
+MakePool = Callable[..., Pool]
+"""A pool of one slot over a test's store, unless its terms say otherwise."""
 Run = Callable[..., list[Record]]
-"""A pool of one slot over a test's store, as a function of jobs and of the pool's terms."""
+"""The records of jobs in such a pool."""
 
 _COMMON: dict[str, Any] = {
     "scale": "toy",

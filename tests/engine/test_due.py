@@ -30,12 +30,9 @@ def _round(length: int, replicate: int = 0) -> list[Job]:
 def _save(store: Store, job: Job, *, ago: float, seconds: float = 60, **changes: Any) -> None:
     """A record that began so many minutes ago."""
     began = datetime.now(UTC) - timedelta(minutes=ago)
+    started_at = began.isoformat(timespec="seconds")
     record = Record(
-        id=job.cell.id,
-        cell=job.cell,
-        status="ok",
-        started_at=began.isoformat(timespec="seconds"),
-        seconds=seconds,
+        id=job.cell.id, cell=job.cell, status="ok", started_at=started_at, seconds=seconds
     )
     store.save(msgspec.structs.replace(record, **changes))
 

@@ -91,20 +91,9 @@ def test_a_suite_for_other_mechanisms_has_none(spec: RunSpec) -> None:
 def job(mechanism: str, cache: Path) -> Job:
     """A profile of a training of seconds."""
     made = training("Toy", cache, steps=20)
-    cell = made.cell
-    assert isinstance(cell, QualityCell)
-    own = ProfileCell(
-        scale=cell.scale,
-        machine=cell.machine,
-        torch=cell.torch,
-        threads=1,
-        versions={},
-        mechanism=Mechanism(name=mechanism),
-        data=cell.data,
-        model=cell.model,
-        training=cell.training,
-        seconds=0.01,
-    )
+    shared = ("scale", "machine", "torch", "threads", "versions", "data", "model", "training")
+    same = {name: getattr(made.cell, name) for name in shared}
+    own = ProfileCell(**same, mechanism=Mechanism(name=mechanism), seconds=0.01)
     reference = made.mechanism if mechanism == "Toy" else ""
     return msgspec.structs.replace(made, cell=own, mechanism=reference)
 

@@ -28,6 +28,8 @@ SEEN = {*OWN, "look", "mechanism/sdpa/oracle"}
 MODEL = {"position/learned_from_sinusoid", "train"}
 BYTES = {*MODEL, "data/bytes", "train/causal", "train/tokens"}
 PAIRS = {*MODEL, "data/retrieval", "train/pairs", "train/tied"}
+WHOLE = {"time", "time/model", "time/train", "train/pairs", "sizes/retrieval"}
+WHOLE |= {"position/learned_from_sinusoid"}
 FAST = {"training.execution": "compiled", "training.precision": "bfloat16"}
 DRIVEN = {"train/compiled", "train/bfloat16"}
 
@@ -44,19 +46,7 @@ DRIVEN = {"train/compiled", "train/bfloat16"}
         ({}, "train eager", {*COST, "time", "time/train"}),
         ({}, "train compiled", {*COST, *PORTABLE, "time", "time/compiled", "time/train"}),
         ({}, "decode eager", {*COST, "mechanism/sdpa/decode", "time", "time/decode"}),
-        (
-            {},
-            "whole model",
-            {
-                *COST,
-                "time",
-                "time/model",
-                "time/train",
-                "train/pairs",
-                "position/learned_from_sinusoid",
-                "sizes/retrieval",
-            },
-        ),
+        ({}, "whole model", {*COST, *WHOLE}),
         ({"device": "cuda"}, "train eager", {*COST, *PORTABLE, "time", "time/cuda", "time/train"}),
     ],
 )

@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 from diary import Diary
-from engine_jobs import Run, baselines, recalling, timing, training
+from engine_jobs import MakePool, Run, baselines, recalling, timing, training
 from msgspec.structs import replace
 from processes import gone
 
@@ -71,16 +71,14 @@ def test_every_ending_has_its_status_and_one_line(
 
 
 def test_a_figure_that_cannot_be_is_an_error_and_no_record_that_cannot_be_read(
-    server: ForkServer, cache: Path, tmp_path: Path
+    pool: MakePool, store: Store, cache: Path
 ) -> None:
-    with Store(tmp_path / "store").locked() as store:
-        pool = Pool(store, server, slots=1)
-        wrong = {"test_accuracy": Metric.share(7.5)}
-        job = training("Toy", cache)
-        saved = pool._save(job, Outcome(status="ok", metrics=wrong), started_at=utc(), seconds=1.0)
-        assert saved.status == "error" and not saved.metrics
-        assert saved.failure is not None and "test_accuracy = 7.5" in saved.failure.message
-        assert store.load(job.cell.id) == saved
+    job, wrong = training("Toy", cache), {"test_accuracy": Metric.share(7.5)}
+    found = Outcome(status="ok", metrics=wrong)
+    saved = pool()._save(job, found, started_at=utc(), seconds=1.0)
+    assert saved.status == "error" and not saved.metrics
+    assert saved.failure is not None and "test_accuracy = 7.5" in saved.failure.message
+    assert store.load(job.cell.id) == saved
 
 
 def test_a_run_goes_on_after_every_ending(endings: dict[str, Record]) -> None:
@@ -106,19 +104,16 @@ def test_the_tail_holds_the_last_words_and_no_path(endings: dict[str, Record]) -
 
 
 def test_a_cell_that_takes_too_long_is_killed_with_its_children(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path
+    pool: MakePool, cache: Path, tmp_path: Path
 ) -> None:
-    job = timing("Sleeps", cache, note=str(tmp_path))
-    after = timing("Toy", cache)
-
     class Patient(Watcher):
         """Takes the limit away after the first cell."""
 
         def finished(self, job: Job, record: Record) -> None:
-            pool.timeout = None
+            limited.timeout = None
 
-    pool = Pool(store, server, slots=1, timeout=2.5, watcher=Patient())
-    slow, good = pool.run([job, after])
+    limited = pool(timeout=2.5, watcher=Patient())
+    slow, good = limited.run([timing("Sleeps", cache, note=str(tmp_path)), timing("Toy", cache)])
     assert slow.status == "timeout"
     assert slow.failure is not None and "2.5 s" in slow.failure.message
     assert 2.5 <= slow.seconds < 10.0
@@ -279,9 +274,7 @@ def test_timing_waits_until_it_is_alone(run: Run, cache: Path) -> None:
     assert diary.lines[4:6] == ["start Toy forward 32", "ok Toy forward 32"]
 
 
-def test_timing_waits_for_another_runs_timing(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path
-) -> None:
+def test_timing_waits_for_another_runs_timing(pool: MakePool, cache: Path, tmp_path: Path) -> None:
     other = TimingLock(tmp_path / "lock")
     assert other.acquire()
     told: list[str] = []
@@ -291,9 +284,9 @@ def test_timing_waits_for_another_runs_timing(
             told.append(job.label)
             other.release()
 
-    pool = Pool(store, server, slots=1, watcher=Releases())
-    pool._lock = TimingLock(tmp_path / "lock")
-    (record,) = pool.run([timing("Toy", cache)])
+    waiting = pool(watcher=Releases())
+    waiting._lock = TimingLock(tmp_path / "lock")
+    (record,) = waiting.run([timing("Toy", cache)])
     assert record.status == "ok"
     assert told == ["Toy forward 32"]
     assert other.acquire()

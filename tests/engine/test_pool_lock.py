@@ -6,12 +6,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from diary import Diary
-from engine_jobs import timing, training
+from engine_jobs import MakePool, timing, training
 from msgspec.structs import replace
 
 from lra.core.records import Record
@@ -52,15 +51,12 @@ def other(tmp_path: Path) -> TimingLock:
     return lock
 
 
-Make = Callable[..., Pool]
-
-
 @pytest.fixture
-def pool(tmp_path: Path, server: ForkServer, store: Store) -> Make:
-    """Make a pool of one slot whose lock is that of the test."""
+def pool(tmp_path: Path, pool: MakePool) -> MakePool:
+    """Its lock is that of the test."""
 
     def make(**terms: object) -> Pool:
-        made = Pool(**{"store": store, "server": server, "slots": 1, **terms})  # type: ignore[arg-type]
+        made = pool(**terms)
         made._lock = TimingLock(tmp_path / "lock")
         return made
 
@@ -68,7 +64,7 @@ def pool(tmp_path: Path, server: ForkServer, store: Store) -> Make:
 
 
 def test_trainings_go_on_while_a_timing_waits(
-    pool: Make, cache: Path, other: TimingLock, monkeypatch: pytest.MonkeyPatch
+    pool: MakePool, cache: Path, other: TimingLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "PATIENCE", 0.0)
     left = [3]
@@ -90,7 +86,7 @@ def test_trainings_go_on_while_a_timing_waits(
 
 
 def test_cells_behind_wait_a_moment_for_the_end_of_anothers_timing(
-    pool: Make, cache: Path, other: TimingLock
+    pool: MakePool, cache: Path, other: TimingLock
 ) -> None:
     diary = Waits()
     diary.waiting = lambda job, whom: other.release()  # type: ignore[method-assign]
@@ -100,7 +96,7 @@ def test_cells_behind_wait_a_moment_for_the_end_of_anothers_timing(
 
 
 def test_while_it_trains_it_is_in_nobodys_way_and_keeps_its_place(
-    pool: Make, cache: Path, tmp_path: Path, other: TimingLock, monkeypatch: pytest.MonkeyPatch
+    pool: MakePool, cache: Path, tmp_path: Path, other: TimingLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "PATIENCE", 0.0)
     third, got = TimingLock(tmp_path / "lock"), []
@@ -116,14 +112,14 @@ def test_while_it_trains_it_is_in_nobodys_way_and_keeps_its_place(
     assert [line.partition(" ")[0] for line in diary.lines] == ["start", "ok", "start", "ok"]
 
 
-def test_a_run_that_only_trains_knows_no_lock(pool: Make, cache: Path, tmp_path: Path) -> None:
+def test_a_run_that_only_trains_knows_no_lock(pool: MakePool, cache: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "lock")
     assert [r.status for r in pool().run([training("Toy", cache)])] == ["ok"]
 
 
 @pytest.mark.parametrize("how", ["budget", "signal", "not admitted"])
 def test_a_run_that_no_longer_waits_gives_up_its_place(
-    pool: Make, cache: Path, other: TimingLock, how: str
+    pool: MakePool, cache: Path, other: TimingLock, how: str
 ) -> None:
     now, admitted = [0.0], [True]
 
@@ -150,7 +146,7 @@ def test_a_run_that_no_longer_waits_gives_up_its_place(
 
 
 def test_two_runs_take_turns_and_a_series_gives_way(
-    pool: Make, server: ForkServer, cache: Path, tmp_path: Path
+    pool: MakePool, server: ForkServer, cache: Path, tmp_path: Path
 ) -> None:
     """Each in a thread of its own, with a server of its own."""
     done: list[str] = []

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 from diary import Diary
-from engine_jobs import baselines, timing, training
+from engine_jobs import MakePool, Run, baselines, timing, training
 from processes import alive, gone, wait_until
 
 from lra.core.errors import StoreError
@@ -34,21 +34,21 @@ from lra.store import Store
 
 
 def test_a_budget_stops_a_long_training_which_continues_next_time(
-    server: ForkServer, store: Store, cache: Path
+    pool: MakePool, store: Store, cache: Path
 ) -> None:
     steps, now = 120, [0.0]
     job = training("Slow", cache, steps=steps, evaluate_every=30)
     never = timing("Toy", cache)
     diary = Diary(at_training=lambda: now.__setitem__(0, 99.0))
-    pool = Pool(store, server, slots=1, budget=Budget(100, lambda: now[0]), watcher=diary)
-    assert list(pool.run([job, never])) == []
-    assert [left.label for left in pool.left] == ["Slow listops", "Toy forward 32"]
+    first = pool(budget=Budget(100, lambda: now[0]), watcher=diary)
+    assert list(first.run([job, never])) == []
+    assert [left.label for left in first.left] == ["Slow listops", "Toy forward 32"]
     assert diary.lines == ["start Slow listops", "left Slow listops"]
     assert store.records() == []
     assert store.checkpoint(job.cell.id).is_file()
 
     rest = Diary()
-    again = Pool(store, server, slots=1, watcher=rest)
+    again = pool(watcher=rest)
     (continued,) = again.run([job])
     assert again.left == [] and continued.method["continued"] is True
     assert min(rest.steps[job.cell.id]) > max(diary.steps[job.cell.id])
@@ -56,7 +56,7 @@ def test_a_budget_stops_a_long_training_which_continues_next_time(
 
 
 def test_short_stretches_add_up_to_the_same_training_as_one_long_one(
-    server: ForkServer, store: Store, cache: Path
+    run: Run, store: Store, cache: Path
 ) -> None:
     job = training("Slow", cache, steps=60, evaluate_every=20)
     reached: list[int] = []
@@ -64,8 +64,7 @@ def test_short_stretches_add_up_to_the_same_training_as_one_long_one(
     while store.load(job.cell.id) is None:
         now = [0.0]
         diary = Diary(at_training=lambda now=now: now.__setitem__(0, 99.0))
-        budget = Budget(100, lambda now=now: now[0])
-        list(Pool(store, server, slots=1, budget=budget, watcher=diary).run([job]))
+        run(job, budget=Budget(100, lambda now=now: now[0]), watcher=diary)
         # None where only the test was left to do.
         steps = diary.steps.get(job.cell.id, [])
         reached += steps
@@ -74,7 +73,7 @@ def test_short_stretches_add_up_to_the_same_training_as_one_long_one(
 
     # A decay of 1e-30 is another cell and the same arithmetic.
     straight = training("Slow", cache, steps=60, evaluate_every=20, weight_decay=1e-30)
-    (uninterrupted,) = Pool(store, server, slots=1).run([straight])
+    (uninterrupted,) = run(straight)
     added = store.load(job.cell.id)
     assert added is not None and added.method["continued"] is True
     assert added.metrics["test_loss"] == uninterrupted.metrics["test_loss"]
@@ -82,7 +81,7 @@ def test_short_stretches_add_up_to_the_same_training_as_one_long_one(
 
 
 def test_what_does_not_fit_and_cannot_be_continued_is_not_started(
-    server: ForkServer, store: Store, cache: Path
+    pool: MakePool, cache: Path
 ) -> None:
     """The training goes on another time; the others would be lost."""
     jobs = [baselines(cache), timing("Toy", cache), training("Slow", cache, steps=400)]
@@ -90,14 +89,14 @@ def test_what_does_not_fit_and_cannot_be_continued_is_not_started(
     now = [0.0]
     budget = Budget(100, lambda: now[0])
     stretch = Admission(lambda: budget.left, jobs, {job.cell.id: 95.0 for job in jobs})
-    pool = Pool(store, server, slots=1, budget=budget, admits=stretch.admits, watcher=diary)
-    assert list(pool.run(jobs)) == []
+    cut = pool(budget=budget, admits=stretch.admits, watcher=diary)
+    assert list(cut.run(jobs)) == []
     assert diary.lines == ["start Slow listops", "left Slow listops"]
-    assert pool.left == jobs[:2] + pool.left[2:] and len(pool.left) == 3
+    assert cut.left == jobs[:2] + cut.left[2:] and len(cut.left) == 3
 
 
 def test_what_was_lost_is_not_tried_again_in_as_short_a_time(
-    server: ForkServer, store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
+    pool: MakePool, store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(lost_time, "time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -114,22 +113,15 @@ def test_what_was_lost_is_not_tried_again_in_as_short_a_time(
         least = seconds_needed(store, job)
         known = {} if least is None else {job.cell.id: least}
         stretch = Admission(lambda budget=budget: budget.left, [job], known)
-        pool = Pool(
-            store,
-            server,
-            slots=1,
-            budget=budget,
-            admits=stretch.admits,
-            watcher=LostTime(store, diary),
-        )
-        assert list(pool.run([job])) == [] and pool.left[0].cell == job.cell
+        cut = pool(budget=budget, admits=stretch.admits, watcher=LostTime(store, diary))
+        assert list(cut.run([job])) == [] and cut.left[0].cell == job.cell
         assert diary.lines == lines
 
 
 @pytest.mark.usefixtures("no_nohup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_saves_the_training_and_ends_the_run(
-    server: ForkServer, store: Store, cache: Path, number: signal.Signals
+    pool: MakePool, store: Store, cache: Path, number: signal.Signals
 ) -> None:
     before = signal.getsignal(number)
     jobs = [
@@ -137,19 +129,18 @@ def test_a_signal_saves_the_training_and_ends_the_run(
         training("Slow", cache, steps=400),
         timing("Toy", cache, length=8),
     ]
-    diary = Diary(at_training=lambda: os.kill(os.getpid(), number))
-    pool = Pool(store, server, slots=1, watcher=diary)
+    cut = pool(watcher=Diary(at_training=lambda: os.kill(os.getpid(), number)))
     with pytest.raises(RunStopped, match="2 are left") as stopped:
-        list(pool.run(jobs))
+        list(cut.run(jobs))
     assert stopped.value.exit_code == 130
     assert [record.id for record in store.records()] == [jobs[0].cell.id]
-    assert [job.cell.id for job in pool.left] == [jobs[1].cell.id, jobs[2].cell.id]
+    assert [job.cell.id for job in cut.left] == [jobs[1].cell.id, jobs[2].cell.id]
     assert store.checkpoint(jobs[1].cell.id).is_file()
     assert signal.getsignal(number) == before
 
 
 def test_a_second_ctrl_c_does_not_wait(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path
+    pool: MakePool, store: Store, cache: Path, tmp_path: Path
 ) -> None:
     class Impatient(Watcher):
         def progress(self, job: Job, progress: Progress) -> None:
@@ -159,11 +150,10 @@ def test_a_second_ctrl_c_does_not_wait(
 
     # It ignores SIGTERM, as a worker deep in a library does.
     job = timing("Deaf", cache, note=str(tmp_path))
-    pool = Pool(store, server, slots=1, watcher=Impatient())
+    cut = pool(watcher=Impatient())
     with pytest.raises(RunStopped, match="Ctrl-C"):
-        list(pool.run([job]))
-    assert store.records() == []
-    assert pool.left[0].cell.id == job.cell.id
+        list(cut.run([job]))
+    assert store.records() == [] and cut.left[0].cell.id == job.cell.id
 
 
 def test_a_worker_that_was_never_forked_gives_back_what_it_held(
@@ -193,26 +183,26 @@ def test_a_worker_that_was_never_forked_gives_back_what_it_held(
 
 
 def test_giving_up_between_two_records_stops_what_runs(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path
+    pool: MakePool, store: Store, cache: Path
 ) -> None:
     jobs = [training("Toy", cache), training("Slow", cache, steps=400)]
-    pool = Pool(store, server, slots=2)
-    run = pool.run(jobs)
+    cut = pool(slots=2)
+    run = cut.run(jobs)
     assert next(run).id == jobs[0].cell.id
     run.close()
     assert [record.id for record in store.records()] == [jobs[0].cell.id]
-    assert [job.cell.id for job in pool.left] == [jobs[1].cell.id]
+    assert [job.cell.id for job in cut.left] == [jobs[1].cell.id]
 
 
 def test_a_store_that_fails_ends_the_run_with_its_error(
-    server: ForkServer, store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(record: Record) -> None:
         raise StoreError("full")
 
     monkeypatch.setattr(store, "save", full)
     with pytest.raises(StoreError, match="full"):
-        list(Pool(store, server, slots=1).run([timing("Toy", cache)]))
+        run(timing("Toy", cache))
 
 
 RUN = """

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from processes import git
 
 import lra
 from lra.engine.machine.provenance import (
@@ -17,12 +17,6 @@ from lra.engine.machine.provenance import (
     library_version,
     provenance,
 )
-
-
-def git(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false")
-    command = ["git", "-C", str(folder), *identity, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture

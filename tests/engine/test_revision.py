@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import git
 
 from lra.core.errors import UsageError
 from lra.engine.gate import revision
@@ -18,14 +19,6 @@ echo "$@" >> "$LRA_CACHE/asked"
 case "$*" in *venv*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python";; *install*) {pip};; esac
 """
 """An interpreter that makes environments with itself in them; and what its pip does."""
-
-
-def git(home: Path, *words: str) -> str:
-    own = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    done = subprocess.run(
-        ["git", "-C", str(home), *own, *words], capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
 
 
 def commit(home: Path, name: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from diary import Diary
-from engine_jobs import shared, training
+from engine_jobs import MakePool, Run, shared, training
 from processes import alive, descendants, gone, listening, wait_until
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
@@ -24,7 +24,6 @@ from lra.core.errors import LraError
 from lra.engine.jobs import LOST, Job, Progress
 from lra.engine.process import torchrun
 from lra.engine.process.launch import ForkServer
-from lra.engine.process.pool import Pool
 from lra.engine.process.runner import RunStopped
 from lra.store import Store
 from lra.training.ranks import Joined
@@ -44,15 +43,13 @@ def ranks_of(server: ForkServer) -> list[int]:
 
 
 def test_a_killed_process_costs_no_number(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path
+    run: Run, store: Store, cache: Path, tmp_path: Path
 ) -> None:
     killed = shared("KilledOnce", cache, note=tmp_path, evaluate_every=10)
     whole = shared("Toy", cache, evaluate_every=10)
     # Another cell and the same arithmetic.
     alone = training("Toy", cache, evaluate_every=10, weight_decay=1e-30)
-    list(Pool(store, server, slots=1).run([killed, whole, alone]))
-    once, twin, one = (store.load(job.cell.id) for job in (killed, whole, alone))
-    assert once is not None and twin is not None and one is not None
+    once, twin, one = run(killed, whole, alone)
     assert (tmp_path / "rank-1").exists()
     assert [r.status for r in (once, twin, one)] == ["ok"] * 3
     assert [r.method["devices"] for r in (once, twin, one)] == [2, 2, 1]
@@ -66,14 +63,9 @@ def test_a_killed_process_costs_no_number(
     assert not store.checkpoint(killed.cell.id).exists()
 
 
-def test_how_a_shared_training_ends_is_one_row(
-    server: ForkServer, store: Store, cache: Path
-) -> None:
-    jobs = [shared("Diverges", cache), shared("Raises", cache)]
+def test_how_a_shared_training_ends_is_one_row(run: Run, cache: Path) -> None:
     diary = Diary()
-    list(Pool(store, server, slots=1, watcher=diary).run(jobs))
-    diverged, raised = (store.load(job.cell.id) for job in jobs)
-    assert diverged is not None and raised is not None
+    diverged, raised = run(shared("Diverges", cache), shared("Raises", cache), watcher=diary)
     assert diverged.status == "diverged" and diverged.method["devices"] == 2
     assert raised.status == "error" and raised.failure is not None
     assert "sorry" in raised.failure.message and raised.failure.phase == "train"
@@ -93,7 +85,7 @@ def test_fewer_rows_than_processes_are_refused() -> None:
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
 def test_a_signal_saves_what_two_processes_train_and_a_rerun_goes_on(
-    server: ForkServer, store: Store, cache: Path, number: signal.Signals
+    pool: MakePool, server: ForkServer, store: Store, cache: Path, number: signal.Signals
 ) -> None:
     job = shared("Slow", cache, steps=100, evaluate_every=50)
     seen: list[int] = []
@@ -107,16 +99,15 @@ def test_a_signal_saves_what_two_processes_train_and_a_rerun_goes_on(
             os.kill(os.getpid(), number)
 
     diary = Diary(at_training=once)
-    pool = Pool(store, server, slots=1, watcher=diary)
     with pytest.raises(RunStopped, match="1 are left"):
-        list(pool.run([job]))
+        list(pool(watcher=diary).run([job]))
     assert len(seen) == 2 and gone(seen) and not ranks_of(server)
     # Nobody beyond this machine reaches them.
     assert sockets and all(address.is_loopback for address, _ in sockets)
     assert store.records() == [] and store.checkpoint(job.cell.id).is_file()
     rest = Diary()
     alone = msgspec.structs.replace(job, devices=1)
-    (record,) = Pool(store, server, slots=1, watcher=rest).run([alone])
+    (record,) = pool(watcher=rest).run([alone])
     assert record.status == "ok" and record.method["continued"] is True
     assert min(rest.steps[job.cell.id]) > max(diary.steps[job.cell.id])
 

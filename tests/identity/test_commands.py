@@ -65,7 +65,8 @@ def test_from_an_edit_to_a_bump(checkout: Callable[[str, str], None]) -> None:
     assert [(b.feature, b.version, b.cases) for b in versions.journal(versions.JOURNAL)] == [
         ("train", 2, ("train",))
     ]
-    assert lra("check") == (0, "untouched: no record is due for it\n")
+    code, told = lra("check")
+    assert code == 0 and told.startswith("untouched")
     assert "no case moved" in lra("bump", "train", "--reason", "twice")[1]
 
 
@@ -98,7 +99,8 @@ def test_a_slip_is_told_before_cases_run(
 
 def test_from_an_edit_to_kept(checkout: Callable[[str, str], None]) -> None:
     checkout(NOISY, "a")
-    assert lra("check") == (0, "kept: no record is due for it; 1 case\n")
+    code, told = lra("check")
+    assert code == 0 and told.startswith("kept: ") and "1 case" in told
     assert lra("check")[1].startswith("untouched")
 
 
@@ -117,7 +119,8 @@ def test_a_lock_that_came_with_an_edit_proves_nothing_to_the_branch_it_goes_to(
     assert lra("check")[1].startswith("untouched")
     assert lra("check", "--since", "HEAD")[0] == 1
     checkout(NOISY, "a")
-    assert lra("check", "--since", "HEAD") == (0, "kept: no record is due for it; 1 case\n")
+    code, told = lra("check", "--since", "HEAD")
+    assert code == 0 and told.startswith("kept: ")
     assert lock.read(root) == forged, "another's lock is never written over ours"
 
 

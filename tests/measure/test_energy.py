@@ -97,10 +97,9 @@ def test_the_idle_power_is_measured_once_in_a_process() -> None:
 
 
 def test_what_cannot_be_trusted_is_none_with_the_reason_never_0() -> None:
-    held = "other processes hold the device too"
     for device, why in (
-        (Device(others=(True, False)), held),
-        (Device(others=(False, True)), held),
+        (Device(others=(True, False)), "other processes"),
+        (Device(others=(False, True)), "other processes"),
         (Device(dead=True), "not move"),
     ):
         energy = device.measured()["energy"]
@@ -141,7 +140,7 @@ def test_a_real_board_tells_its_energy_and_clocks() -> None:
     )
     energy, each = measured["energy"], measured["energy_seconds"].value
     if not alone:
-        assert energy.value is None and energy.why_null == "other processes hold the device too"
+        assert energy.value is None and "other processes" in str(energy.why_null)
         return
     # No board takes less than it does idle, or more than 2 kW.
     assert energy.value is not None and each is not None, energy.why_null

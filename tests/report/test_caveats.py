@@ -107,6 +107,8 @@ def test_tasks_on_which_no_seed_beats_luck_are_named():
     lucky = quality("linear", "text", 0.6, seed=2)
     assert trivial(*stuck, lucky, baseline("text", bag=0.5)) == ([], [])
     assert trivial(*stuck) == ([], []), "nothing is known of guessing"
+    floor = quality("identity", "text", 0.5)
+    assert trivial(floor, baseline("text", bag=0.5)) == ([], []), "only the floor"
     # Half of training is of one class, which is more of the test.
     simple = baseline("text", majority=0.4, bag=0.3)
     method = {"largest class of the test split": 0.6}

@@ -179,10 +179,11 @@ def test_mechanisms_that_were_only_timed_stand_below_the_trained() -> None:
 
 
 def test_a_shortcut_that_is_not_beaten_is_marked() -> None:
-    records = run({EXACT: 0.9, "linear": 0.55}, {EXACT: 1.0, "linear": 0.5})
-    found = board([*records, baseline("text", bag=0.6)])
+    """On 2,000 test rows a point above it is luck."""
+    accuracy = {EXACT: 0.9, "linear": 0.55, "performer": 0.61, "full": 0.64}
+    found = board([*run(accuracy, dict.fromkeys(accuracy, 1.0)), baseline("text", bag=0.6)])
     beaten = {one.key.mechanism: one.beats_shortcut for one in found.standings}
-    assert beaten == {EXACT: True, "linear": False}
+    assert beaten == {EXACT: True, "linear": False, "performer": False, "full": True}
 
 
 def test_the_headline_has_at_most_five_sentences_and_no_digit_of_chance() -> None:

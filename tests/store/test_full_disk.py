@@ -29,10 +29,9 @@ def no_room() -> Iterator[None]:
 def test_a_store_that_cannot_be_locked_for_want_of_room(tmp_path: Path) -> None:
     with (
         no_room(),
-        pytest.raises(StoreError, match=r"cannot write \.lock to the store '.*': file too large; "
-                      r"choose another --store or make room$"),
+        pytest.raises(StoreError, match=r"\.lock .*: file too large; "),
         Store(tmp_path).locked(),
-    ):  # fmt: skip
+    ):
         raise AssertionError("it is held")
     # Nobody else is kept from it.
     with Store(tmp_path).locked():

@@ -93,8 +93,9 @@ def test_an_end_at_any_step_loses_nothing(error, after, tmp_path, monkeypatch):
                     ended += 1
                 except StoreError as refused:
                     ended += 1
-                    assert "no space left on device; nothing is lost: make room" in str(refused)
-                    assert "\n" not in str(refused)
+                    told = str(refused)
+                    assert "no space left" in told and "nothing is lost" in told
+                    assert "\n" not in told
                 else:
                     break
                 finally:

@@ -234,6 +234,15 @@ def test_a_file_of_another_name(tmp_path):
     refused("citations.tsv' is not named as pairs of papers", read, tmp_path / "citations.tsv")
 
 
+WRONG = [
+    ("aan_papers.parquet', row 9", "'P0'"),
+    ("aan_papers.parquet', row 10", "id is missing"),
+    ("new_aan_pairs.train.tsv', row 4", "2 fields"),
+    ("new_aan_pairs.train.tsv', row 5", "'3.0'"),
+    ("new_aan_pairs.train.tsv', row 6", "'none'"),
+]
+
+
 def test_every_wrong_row_is_noted_once_and_the_rest_is_read(tmp_path):
     release(tmp_path, texts=False)
     papers(tmp_path, more=[("P0", "another"), ("", "nameless")])
@@ -241,13 +250,8 @@ def test_every_wrong_row_is_noted_once_and_the_rest_is_read(tmp_path):
     change(tmp_path / "new_aan_pairs.train.tsv", lambda held: held + more)
     defects, counts = splits_of(tmp_path)
     assert counts == [3, 2, 1]
-    assert [defect.rpartition("/")[2].partition(";")[0] for defect in defects] == [
-        "aan_papers.parquet', row 9: paper 'P0' is there already with another text",
-        "aan_papers.parquet', row 10: id is missing",
-        "new_aan_pairs.train.tsv', row 4: 2 fields, not 3",
-        "new_aan_pairs.train.tsv', row 5: label '3.0' is not one of 0 ... 1",
-        "new_aan_pairs.train.tsv', row 6: paper 'none' has no text in 'aan_papers.parquet'",
-    ]
+    for defect, (place, fault) in zip(defects, WRONG, strict=True):
+        assert f"/{place}: " in defect and fault in defect
 
 
 @pytest.mark.parametrize(
@@ -276,17 +280,15 @@ def test_a_file_of_pairs_that_ends_within_a_line_is_told(tmp_path, make, columns
     first = b"label\tid1\tid2" + columns + b"\n" if header else b""
     change(path, lambda held: first + held[:-cut])
     (defect,), counts = splits_of(tmp_path)
-    assert counts == [2, 2, 1]
-    assert defect.startswith(f"'{path}', row 3: the line has no end")
+    assert counts == [2, 2, 1] and defect.startswith(f"'{path}', row 3: ")
     # The rows asked for end with the one that is cut.
-    says = r"train.tsv', row 3: the line has no end"
-    refused(says, read, tmp_path, Rows(train=3, validation=2, test=1))
+    refused(r"train.tsv', row 3: ", read, tmp_path, Rows(train=3, validation=2, test=1))
 
 
 def test_a_table_of_papers_that_ends_within_a_text_is_told(tmp_path):
     ids(tmp_path, "tsv")
     change(tmp_path / "aan_papers.tsv", lambda held: held[:-4])
-    refused(r"papers.tsv', row 8: the line has no end", read, tmp_path)
+    refused(r"papers.tsv', row 8: ", read, tmp_path)
 
 
 def test_a_last_line_needs_no_end_where_half_of_its_last_field_is_none(tmp_path):

@@ -145,11 +145,10 @@ def test_a_set_that_cannot_be_cut_is_refused_at_another_length(alphabet, tmp_pat
 
 
 def test_a_changed_source_or_other_rules_do_not_replace_it(reviews, folder, tmp_path, monkeypatch):
-    says = "holds a set of another source or other rules"
-    refused(says, prepare, reviews, folder, text(rules="lra2021"))
+    refused("another source", prepare, reviews, folder, text(rules="lra2021"))
     with monkeypatch.context() as patched:
         patched.setattr("tasks.sources.whole_sets.readers_hash", lambda file: "another")
-        refused("holds a set that other code has read", prepare, reviews, folder)
+        refused("other code", prepare, reviews, folder)
     refused("holds a set of text", prepare_whole, text(), "theirs", FILE, str(reviews), folder)
     (tmp_path / "empty").mkdir()
     refused("is no prepared set", prepare, reviews, tmp_path)
@@ -172,8 +171,7 @@ def test_another_length_or_level_does_not_replace_a_set_that_cannot_be_cut(alpha
         folder = tmp_path / one.name
         assert prepare_whole(one, one.name, FILE, source, folder)
         assert not prepare_whole(one, one.name, FILE, source, folder)
-        says = "holds a set of another source or other rules"
-        refused(says, prepare_whole, other, one.name, FILE, source, folder)
+        refused("another source", prepare_whole, other, one.name, FILE, source, folder)
 
 
 @pytest.mark.parametrize("changed", ["tokens", "starts", "labels"])
@@ -237,7 +235,7 @@ def test_a_set_that_another_process_put_there_meanwhile_is_looked_at(
         (tmp_path / "theirs").rename(tmp_path / "set")
 
     monkeypatch.setattr("tasks.sources.whole_sets.make_set", theirs)
-    refused("holds a set of another source or other rules", prepare, reviews, tmp_path / "set")
+    refused("another source", prepare, reviews, tmp_path / "set")
 
 
 def test_settings_of_a_generator_do_not_count(reviews, folder):
@@ -273,7 +271,7 @@ def test_a_source_without_rows_for_a_split(reviews, tmp_path):
 
 def test_the_share_of_a_run_is_no_source(reviews, tmp_path):
     opened(reviews, tmp_path / "cache", text())
-    refused(r"holds what one run used of a set", hashed, next((tmp_path / "cache").iterdir()))
+    refused("one run", hashed, next((tmp_path / "cache").iterdir()))
 
 
 LEVELS = {

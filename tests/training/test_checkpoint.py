@@ -115,8 +115,7 @@ def test_any_byte_that_changed_is_damage_or_changes_nothing(kept: Kept) -> None:
 def test_a_file_cut_anywhere_is_refused(kept: Kept, share: float) -> None:
     kept.save()
     kept.path.write_bytes(kept.path.read_bytes()[: int(share * kept.path.stat().st_size)])
-    words = r"^cannot read checkpoint 'a\.pt' \([^()]{1,60}\); delete it to train anew$"
-    with pytest.raises(LraError, match=words):
+    with pytest.raises(LraError, match=r"'a\.pt' \([^()]{1,60}\)"):
         kept.load()
 
 

@@ -82,7 +82,7 @@ def test_whatever_a_mechanism_does_is_a_row_and_the_next_law_is_tried(
 def test_a_failure_comes_with_the_smallest_input_that_shows_it() -> None:
     found = findings(LooksAheadByOne, "causality")["causality"]
     assert found.case == Case(n=2, causal=True, batch=1, heads=1)
-    assert "outputs up to position 0 when later inputs" in found.detail
+    assert "position 0" in found.detail
     assert found.says == kit.select(["causality"])[0].says
 
 
@@ -96,7 +96,7 @@ def test_shrinking_keeps_to_the_failure_that_was_found() -> None:
 
     found = kit.try_law(*kit.select(["oracle"]), Late(WrongFromFive, WrongFromFive.Config()))
     assert found.case == Case(n=5, batch=1, heads=1)
-    assert found.detail.startswith("output against the oracle: differs by")
+    assert "differs by" in found.detail
 
 
 class Late(Subject):
@@ -117,7 +117,7 @@ def test_what_was_found_first_survives_the_search_for_less(end: Callable[[], Non
     (found,) = kit.verify(subject, kit.select(["values_causality"]), timeout=10.0)
     assert (found.verdict, found.ending) == ("failed", "")
     assert found.case == Case(n=16, causal=True)
-    assert "when later values are multiplied by" in found.detail
+    assert "later values" in found.detail
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_what_is_not_a_number_agrees_with_nothing() -> None:
 
     found = findings(NotANumber, "output", "padding_content", "batch", "causality", "strides")
     assert {finding.verdict for finding in found.values()} == {"failed"}
-    assert "NaN, and so is what it is compared with" in found["batch"].detail
+    assert "NaN" in found["batch"].detail
 
 
 def test_what_hangs_where_nothing_is_claimed_hides_no_failure() -> None:

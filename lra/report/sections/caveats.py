@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
+from lra.core.catalogue import NO_MIXING
 from lra.core.cells import CeilingCell, EfficiencyCell, ProfileCell, ShowCell, VerifyCell
 from lra.core.escape import escape_controls
 from lra.core.records import Record
@@ -69,6 +70,7 @@ def not_above(analysis: Analysis, scores: Accuracies) -> tuple[list[str], list[s
     for column in scores.columns:
         chance = guessing(analysis.evidence, scores, column)
         own = scores.pooled[scores.pooled["protocol"] == column.protocol]
+        own = own[own["mechanism"] != NO_MIXING]
         seeds = [value for one in own["seeds"] for value in one.values()]
         if chance is None or not seeds:
             continue

@@ -42,7 +42,7 @@ def present(one: Trainings[float]) -> Section:
     table = Table(
         id=f"decoding-by-use-{one.setting.id}",
         title="Tokens predicted alike in one pass and step by step, %",
-        caption="Half of each text is taken in at once. Of several seeds the least.",
+        caption="Half of each text is taken in at once. With several seeds: the least.",
         corner="mechanism",
         columns=tuple(column.title for column in one.columns),
         rows=tuple(rows),

@@ -209,4 +209,4 @@ def _told_doubt(board: Leaderboard, asked: Sequence[Standing]) -> str:
     if not low:
         return ""
     names = listing_of([board.name(one) for one in low], _NAMED)
-    return f"On some task no better than the best simple baseline: {names}."
+    return f"On some task not surely better than the best simple baseline: {names}."

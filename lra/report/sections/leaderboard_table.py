@@ -125,7 +125,7 @@ def _notes(board: Leaderboard) -> list[str]:
             "told apart."
         )
     if any(one.beats_shortcut is False for one in board.standings):
-        notes.append("†: on some task no better than the best simple baseline.")
+        notes.append("†: on some task not surely better than the best simple baseline.")
     ratios = [one.time for one in board.standings if one.time]
     if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
         notes.append("Some were timed with other settings, or on another machine: see Trade-off.")

@@ -34,12 +34,11 @@ _PEAK = {
     "cuda": "Peak memory in live tensors above its level before the call",
 }
 _HOW = (
-    f"Second lines: the multiple of {EXACT} on the same machine. Bold: the fastest but for "
-    f"{NO_MIXING}, where processes tell it apart. Growth: the exponent of length in a straight "
-    "line through the logarithms of all figures; below, over the last two doublings. Declared: by "
-    "the mechanism's card, and whether the cost surely grows faster. Pays from: the shortest "
-    f"length after which it stays below {EXACT}, process by process; below, the earliest and the "
-    "latest of them, or of the quartiles of one."
+    f"Small figures: the multiple of {EXACT} on the same machine. Bold: the fastest but for "
+    f"{NO_MIXING}, where processes tell it apart. Growth: the exponent of length fitted to all "
+    "figures; below, to the last two doublings. Declared: the exponent on the mechanism's card, "
+    "and whether the cost surely grows faster. Pays from: the length from which it stays below "
+    f"{EXACT}; below, the range over processes, or over the quartiles of one process."
 )
 
 

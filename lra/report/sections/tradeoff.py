@@ -81,14 +81,19 @@ def _ratio(one: Standing, board: Leaderboard) -> Value:
 
 
 def _table(scores: Accuracies, boards: list[Leaderboard], lines: list[Row]) -> Table:
-    marks = {value.note for row in lines for value in row.values if value.note}
+    times = [
+        one.time
+        for board in boards
+        for one in board.standings
+        if one.time and one.score and not math.isnan(one.score.mean)
+    ]
     notes = [
         "Bold: on the front of its length. Nobody is surely better in one of accuracy and time "
         "and not surely worse in the other."
     ]
-    if any("elsewhere" in mark for mark in marks):
+    if any(time.elsewhere for time in times):
         notes.append("elsewhere: on another machine class or build, by its ratio there.")
-    if any("other settings" in mark for mark in marks):
+    if any(time.other_settings for time in times):
         notes.append("other settings: timed with others than it was trained with.")
     return Table(
         id=f"front-{scores.setting.id}",
