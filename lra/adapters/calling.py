@@ -10,10 +10,7 @@ from torch import Tensor
 
 from lra.adapters.directions import Directions
 from lra.adapters.external import External
-from lra.adapters.failing_line import (
-    argument_left_out,
-    multiple_asked_for,
-)
+from lra.adapters.failing_line import argument_left_out, multiple_asked_for
 from lra.adapters.masks import MaskedConfig
 from lra.core.errors import LraError
 from lra.core.traceback_place import place_of
@@ -65,6 +62,8 @@ def _advice(
     sequences = [*positional, *(x for x in named.values() if isinstance(x, Tensor))]
     given = {*named, *list(stranger.call)[: len(positional)]}
     left_out = argument_left_out(error, [name for name in stranger.call if name not in given])
+    if left_out and left_out == stranger.asks.get("key_mask"):
+        return f"it was called without '{left_out}': --set always_mask=true gives it one"
     if left_out:
         return (
             f"it was called without '{left_out}', for which nothing here has a value; wrap it in a "

@@ -20,11 +20,14 @@ def argument_left_out(error: Exception, left_out: Collection[str]) -> str:
     elif "NoneType" not in str(error):
         return ""
     for frame, first, last in frames:
-        words = re.findall(r"\w+", "".join(_lines(frame)[first - 1 : last]))
-        for name in words:
+        for name in _names("".join(_lines(frame)[first - 1 : last])):
             if name in left_out and frame.f_locals.get(name, ...) is None:
                 return name
     return ""
+
+
+def _names(text: str) -> list[str]:
+    return [str(word) for word in re.findall(r"\w+", text)]
 
 
 def multiple_asked_for(error: Exception, lengths: Collection[int]) -> int:

@@ -96,9 +96,9 @@ class AdaptedXformers(AdaptedCore):
         for role, flag in _SUPPORT.items():
             if self.stranger.asks.get(role) in named and not getattr(module, flag, True):
                 raise UnsupportedError(
-                    f"{self.name} takes '{self.stranger.asks[role]}' and says of itself "
-                    f"{flag} = False; add `self.{flag} = True` to the end of its __init__, or leave "
-                    "the parameter out"
+                    f"{self.name} takes '{self.stranger.asks[role]}' and says of itself {flag} = "
+                    f"False; add `self.{flag} = True` to the end of its __init__, or leave the "
+                    "parameter out"
                 )
         if getattr(module, "requires_head_dimension", False):
             return super()._called(causal, q_BHNK, k_BHMK, v_BHMV, named)
