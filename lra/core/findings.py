@@ -88,4 +88,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Smallest input found that breaks the law."""
     ending: Literal["", "error", "timeout", "crash"] = ""
     """Fault of the check itself, where it did not run to its end."""
+    advice: str = ""
+    """Options under which the law holds for somebody's class: its signature was read wrongly."""
     seconds: float = 0.0

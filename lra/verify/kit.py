@@ -18,9 +18,11 @@ from lra.core.errors import LraError, UnsupportedError, UsageError
 from lra.core.findings import Case, Finding, Verdict
 from lra.core.traceback_place import place_of
 from lra.verify.case_check import why_unfit
+from lra.verify.clear_difference import clearest, is_as_clear
 from lra.verify.isolation import run_isolated
 from lra.verify.law import Broken, Law, Reported, Untried
 from lra.verify.laws import LAWS
+from lra.verify.second_look import look_again
 from lra.verify.subject import Subject
 
 TIMEOUT = 120.0
@@ -85,6 +87,10 @@ def verify(
                 detail=found.words,
                 ending=found.ending,
             )
+        if finding.verdict == "failed" and not subject.is_ours:
+            again = partial(look_again, _try_case, finding)
+            looked = run_isolated(partial(_single_threaded, law, subject, again), patience)
+            finding = looked if isinstance(looked, Finding) else finding
         if finding.ending == "timeout":
             timeouts += claimed
             tried_unclaimed &= claimed
@@ -117,7 +123,8 @@ def try_law(law: Law, subject: Subject) -> Finding:
     if subject.only is not None and (why := why_unfit(law, subject)):
         raise UsageError(why)
     found = _first_failure(law, subject)
-    return _shrink(found, law, subject) if _may_shrink(law, subject, found) else found
+    found = _shrink(found, law, subject) if _may_shrink(law, subject, found) else found
+    return look_again(_try_case, found, law, subject)
 
 
 def _first_failure(law: Law, subject: Subject) -> Finding:
@@ -195,6 +202,7 @@ def _may_shrink(law: Law, subject: Subject, found: Finding) -> bool:
 def _shrink(found: Finding, law: Law, subject: Subject) -> Finding:
     """Return the failure at the smallest input that shows it: in evaluation, one example, one head,
     fewer positions. An empty input is a question of its own."""
+    found = clearest(_try_case, _is_same_failure, found, law, subject)
     assert found.case is not None
     case, smallest = found.case, found
     for change in ({"training": False}, {"batch": 1}, {"heads": 1}):
@@ -220,8 +228,10 @@ def _shrink(found: Finding, law: Law, subject: Subject) -> Finding:
 
 
 def _is_same_failure(again: Finding, found: Finding) -> bool:
-    """Whether two failures have the same words but for their numbers."""
+    """Whether two failures have the same words but for their numbers, and not one a difference that
+    may be rounding."""
     alike = (again.verdict, again.ending) == (found.verdict, found.ending)
+    alike &= is_as_clear(again.detail, found.detail)
     return alike and _without_numbers(again.detail) == _without_numbers(found.detail)
 
 
