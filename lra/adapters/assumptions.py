@@ -64,4 +64,4 @@ def assumed(
 
 
 def _said(role: str) -> str:
-    return "width" if role == "source_width" else role
+    return {"source_width": "width", "key_heads": "the default's share of heads"}.get(role, role)

@@ -248,6 +248,7 @@ def _size_values(dims: Dims, *, layer_index: int, causal: bool) -> dict[str, Any
         "width": dims.width,
         "source_width": dims.width,
         "heads": dims.heads,
+        "key_heads": dims.heads,
         "head_width": dims.head_width,
         "dropout": dims.dropout,
         "output_dropout": dims.dropout,

@@ -15,7 +15,7 @@ from torch import nn
 from lra.adapters.external import External
 from lra.adapters.masks import MaskForm
 from lra.adapters.module import ModuleConfig
-from lra.adapters.parameter_roles import SIZES, names_by_role, parameters_of, takes_any
+from lra.adapters.parameter_roles import KEY_HEADS, SIZES, names_by_role, parameters_of, takes_any
 from lra.core.errors import UsageError
 
 OPTIONS = "options"
@@ -74,7 +74,8 @@ class FromConfig(External):
         default = None if needed else self.configuration()
         any_field = takes_any(self.configuration.__init__)  # type: ignore[misc]
         found = {}
-        for name in (*(name for names in SIZES.values() for name in names), *needed):
+        known = (*(name for names in SIZES.values() for name in names), *KEY_HEADS, *needed)
+        for name in known:
             if name in own or (any_field and hasattr(default, name)):
                 value = getattr(default, name, own[name].default if name in own else None)
                 found[name] = inspect.Parameter(
@@ -97,9 +98,11 @@ class FromConfig(External):
 
     @cached_property
     def further_sizes(self) -> dict[str, str]:
-        """Roles of the fields that have a parameter of its own beside them."""
+        """Roles of the fields that have a parameter of its own beside them, and of the number of
+        heads of keys."""
         own = self._decided(self.own)
-        return {name: role for role, name in self._decided(self.fields).items() if role in own}
+        beside = {name: role for role, name in self._decided(self.fields).items() if role in own}
+        return {**beside, **{n: "key_heads" for n in KEY_HEADS if n in self.fields}}
 
     def _decided(self, parameters: Mapping[str, inspect.Parameter]) -> dict[str, str]:
         """Return names by role. Others than needed ones have no say in the number of layers, nor
@@ -116,6 +119,9 @@ class FromConfig(External):
         """Fill the configuration and build from it, in plain torch."""
         options = arguments.pop(OPTIONS, {})
         fields = {name: value for name, value in arguments.items() if name in self.fields}
+        for name in KEY_HEADS:
+            if name in fields:
+                fields[name] = self._key_heads(fields[name], self.fields[name].default)
         own = {name: value for name, value in arguments.items() if name in self.own}
         config = self.configuration(**{**fields, **options})
         if hasattr(config, "_attn_implementation"):
@@ -124,6 +130,15 @@ class FromConfig(External):
         layer = names_by_role(takes, {"layer_index": SIZES["layer_index"]})
         built: nn.Module = self.what(config=config, **own, **dict.fromkeys(layer.values(), 0))
         return built
+
+    def _key_heads(self, heads: int, default: Any) -> int:
+        """Return the number of heads of keys: the share of the heads that it is by default, or less
+        where that is no divisor."""
+        all_heads = self.fields[self._decided(self.fields)["heads"]].default
+        if not isinstance(default, int) or not isinstance(all_heads, int):
+            return heads
+        most = max(1, heads * default // all_heads)
+        return next(n for n in range(most, 0, -1) if heads % n == 0)
 
 
 def _config_classes(module: ModuleType) -> set[type]:

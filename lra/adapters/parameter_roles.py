@@ -49,6 +49,10 @@ SIZES: dict[str, tuple[str, ...]] = {
 """Names of constructor parameters, or of fields of a configuration object, that the model around it
 decides, by role."""
 
+KEY_HEADS = ("num_key_value_heads", "num_kv_heads", "n_kv_heads", "kv_heads", "n_head_kv")
+"""Names of the number of heads of keys and values in a configuration object, where queries may have
+more."""
+
 CALL: dict[str, tuple[str, ...]] = {
     "query": ("query", "q", "queries"),
     "key": ("key", "k", "keys"),

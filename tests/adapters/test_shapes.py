@@ -101,3 +101,15 @@ def test_a_twin_that_cannot_be_built_is_refused_and_the_other_half_stays() -> No
     with pytest.raises(UnsupportedError, match=r"causal = True.*needs a window"):
         layer(x_BND, Context(causal=True))
     assert built(zoo_shapes.TwinFails, window=3)(x_BND, Context(causal=True)).y_BND.shape
+
+
+@pytest.mark.parametrize(("heads", "key_heads"), [(1, 1), (2, 1), (4, 1), (8, 2), (12, 3), (9, 1)])
+def test_heads_of_keys_are_the_share_that_they_are_by_default(heads: int, key_heads: int) -> None:
+    mechanism = adapt(zoo_shapes.Grouped, "mine")
+    dims = Dims(width=72, qkv_width=72, heads=heads, max_length=16)
+    layer: Any = mechanism(dims)
+    assert (layer.inner.bidirectional.heads, layer.inner.bidirectional.key_heads) == (
+        heads, key_heads,
+    )  # fmt: skip
+    set_to: Any = mechanism(dims, mechanism.Config(options={"num_key_value_heads": heads}))
+    assert set_to.inner.bidirectional.key_heads == heads

@@ -161,3 +161,22 @@ class Unnamed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.inner.attend(x)
+
+
+class GroupSizes:
+    """Four heads share one of keys."""
+
+    def __init__(
+        self, hidden_size: int = 64, num_attention_heads: int = 32, num_key_value_heads: int = 8
+    ) -> None:
+        self.hidden_size, self.heads = hidden_size, num_attention_heads
+        self.key_heads = num_key_value_heads
+
+
+class Grouped(Keeps):
+    """Fewer heads of keys than of queries, as its configuration says."""
+
+    def __init__(self, config: GroupSizes) -> None:
+        super().__init__(config.hidden_size, config.heads)
+        assert config.heads % config.key_heads == 0
+        self.key_heads = config.key_heads

@@ -74,10 +74,10 @@ def _gaps(subject: Subject, case: Case, how: str) -> list[float]:
         found = _run(subject, case, rounded, x_BND)
     if how in DTYPES and found[0].dtype != dtype:
         raise Broken(f"a {how} layer answers in {found[0].dtype}")
-    return [
-        float((one.detach().float() - reference.detach()).norm() / max(1e-12, reference.norm()))
-        for one, reference in zip(found, wanted, strict=True)
+    pairs = [
+        (one.detach().float(), exact.detach()) for one, exact in zip(found, wanted, strict=True)
     ]
+    return [float((one - exact).norm() / max(1e-12, float(exact.norm()))) for one, exact in pairs]
 
 
 def _run(subject: Subject, case: Case, layer: Layer, x_BND: Tensor) -> tuple[Tensor, Tensor]:
