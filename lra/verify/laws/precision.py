@@ -69,9 +69,9 @@ def _gaps(subject: Subject, case: Case, how: str) -> list[float]:
     precise = subject.build(case, dtype=torch.float32, qkv_width=64)
     precise.load_state_dict(rounded.state_dict())
     x_BND = subject.inputs(case)[0].detach().to(dtype)
-    wanted = _run(subject, case, precise, x_BND)
+    wanted = _run(subject, case, precise, x_BND, torch.float32)
     with torch.autocast(subject.device, dtype=torch.bfloat16, enabled=how == "autocast"):
-        found = _run(subject, case, rounded, x_BND)
+        found = _run(subject, case, rounded, x_BND, dtype)
     if how in DTYPES and found[0].dtype != dtype:
         raise Broken(f"a {how} layer answers in {found[0].dtype}")
     pairs = [
@@ -80,8 +80,10 @@ def _gaps(subject: Subject, case: Case, how: str) -> list[float]:
     return [float((one - exact).norm() / max(1e-12, float(exact.norm()))) for one, exact in pairs]
 
 
-def _run(subject: Subject, case: Case, layer: Layer, x_BND: Tensor) -> tuple[Tensor, Tensor]:
-    leaf = x_BND.to(next(layer.parameters()).dtype).requires_grad_()
+def _run(
+    subject: Subject, case: Case, layer: Layer, x_BND: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    leaf = x_BND.to(dtype).requires_grad_()
     y_BND = layer(leaf, subject.context(case, layer)).y_BND
     return y_BND, torch.autograd.grad(y_BND, leaf, x_BND.to(y_BND.dtype))[0]
 
