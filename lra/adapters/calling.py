@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lra.adapters.directions import Directions
 from lra.adapters.external import External
-from lra.adapters.failing_line import argument_left_out, multiple_asked_for
+from lra.adapters.failing_line import argument_left_out, multiple_asked_for, wordless
 from lra.adapters.masks import MaskedConfig
 from lra.core.errors import LraError
 from lra.core.traceback_place import place_of
@@ -38,11 +38,13 @@ def call(
         raise
     except Exception as error:
         advice = _advice(stranger, config, error, positional, named)
-        if not advice:
+        shown = wordless(error)
+        if not (advice or shown):
             raise
         home = getattr(stranger.what, "__module__", "")
-        line = " ".join(f"{type(error).__name__}: {error}".split())
-        raise LraError(f"{line}{place_of(error, home)}; {advice}") from error
+        line = " ".join(f"{type(error).__name__}: {shown or error}".split())
+        told = f"; {advice}" if advice else ""
+        raise LraError(f"{line}{place_of(error, home)}{told}") from error
     for made in inner.made_in_a_call(causal):
         raise LraError(
             f"{stranger.name} makes its parameter '{made}' in its first forward, when an optimiser "

@@ -8,6 +8,9 @@ import re
 from collections.abc import Collection, Iterator
 from types import FrameType
 
+LONGEST = 120
+"""Most characters of a line that is shown."""
+
 _SAID = re.compile(r"(?:divisible by|multiple of)\D{0,40}?(\d+)", re.IGNORECASE)
 
 
@@ -28,6 +31,14 @@ def argument_left_out(error: Exception, left_out: Collection[str]) -> str:
 
 def _names(text: str) -> list[str]:
     return [str(word) for word in re.findall(r"\w+", text)]
+
+
+def wordless(error: Exception) -> str:
+    """Return the source of an assertion that says nothing; empty for other errors."""
+    if not isinstance(error, AssertionError) or str(error):
+        return ""
+    frame, first, last = _innermost_first(error)[0]
+    return " ".join("".join(_lines(frame)[first - 1 : last]).split())[:LONGEST]
 
 
 def multiple_asked_for(error: Exception, lengths: Collection[int]) -> int:

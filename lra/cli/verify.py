@@ -116,7 +116,7 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
         if first.verdict == "failed":
             echo(f"  reproduce: {_reproduce(job, first, settings, full=full)}")
     for advice in dict.fromkeys(f.advice for f in record.findings if f.advice):
-        echo(f"  its masks mean something else; pass {advice}, here and wherever it is named")
+        echo(f"  its mask means something else; here and wherever it is named, pass {advice}")
     if any(f.law == "cross" and f.verdict == "failed" for f in shown) and _may_deny_cross(job):
         echo("  if it only attends to its own sequence, pass --set cross=false")
     if shown or not quiet:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 import zoo
+import zoo_shapes
 from adapted import D, H, built, inputs
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -124,6 +125,12 @@ class WidthAsserted(zoo.Keeps):
 def test_an_assertion_on_another_size_is_none_on_the_length() -> None:
     with pytest.raises(AssertionError, match="odd width"):
         built(WidthAsserted)(inputs(), Context())
+
+
+def test_an_assertion_without_words_is_shown() -> None:
+    words = r"^AssertionError: assert x\.shape\[-1\] % 3 == 0 \(zoo_shapes\.py, line \d+\)$"
+    with pytest.raises(LraError, match=words):
+        built(zoo_shapes.AssertsInSilence)(inputs(), Context())
 
 
 class MadeLate(zoo.Plain):

@@ -1,4 +1,5 @@
-"""Shapes that other people's attention comes in, beside those of `zoo`; each is honest.
+"""Shapes that other people's attention comes in, beside those of `zoo`; each is honest but for the
+last.
 
 B batch   N queries   M keys   D model width   H heads   K width of a head
 """
@@ -180,3 +181,11 @@ class Grouped(Keeps):
         super().__init__(config.hidden_size, config.heads)
         assert config.heads % config.key_heads == 0
         self.key_heads = config.key_heads
+
+
+class AssertsInSilence(Keeps):
+    """Pytest puts words into the assertions of tests, but not into those of this file."""
+
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        assert x.shape[-1] % 3 == 0
+        return super().forward(x, mask)
