@@ -35,18 +35,19 @@ def reads_a_mask(subject: Subject, case: Case) -> bool:
     return case.mask != "none" or always or by_pairs
 
 
-def fitting(subject: Subject, attempt: Attempt) -> dict[str, Any]:
+def fitting(subject: Subject, broken: Law, attempt: Attempt) -> dict[str, Any]:
     """Return the settings under which its masks do what masks do, where those that it has do not
-    fit; empty where they do, or where none fit."""
-    laws = [padding_content.LAW, output.LAW]
-    if is_causal_by_pair_mask(_stranger(subject)):
-        laws.append(causality.LAW)
-    claimed = [law for law in laws if law.claimed(subject.card)]
+    fit; empty where they do, or where none fit. `broken` is a law that fails as they are."""
+    pairs = is_causal_by_pair_mask(_stranger(subject))
+    laws = [padding_content.LAW, *([causality.LAW] if pairs else [])]
+    decisive = [law for law in laws if law.claimed(subject.card)]
     subject = replace(subject, only=None)
-    if _all_hold(claimed, subject, attempt):
+    if not decisive:
+        return {}
+    if broken not in (*decisive, output.LAW) and _all_hold(decisive, subject, attempt):
         return {}
     for settings in _others(subject):
-        if _all_hold(claimed, under(subject, settings), attempt):
+        if _all_hold([*decisive, output.LAW], under(subject, settings), attempt):
             return settings
     return {}
 

@@ -30,7 +30,7 @@ def look_again(attempt: Attempt, found: Finding, law: Law, subject: Subject) -> 
     if subject.is_ours or case is None or found.verdict != "failed":
         return found
     if mask_readings.reads_a_mask(subject, case):
-        settings = mask_readings.fitting(subject, attempt)
+        settings = mask_readings.fitting(subject, law, attempt)
         other = mask_readings.under(subject, settings)
         if settings and attempt(law, other, None).verdict == "held":
             return _misread(found, subject, settings)
