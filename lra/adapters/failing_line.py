@@ -7,6 +7,7 @@ import linecache
 import re
 from collections.abc import Collection, Iterator
 from types import FrameType
+from typing import NamedTuple
 
 LONGEST = 120
 """Most characters of a line that is shown."""
@@ -22,8 +23,11 @@ def argument_left_out(error: Exception, left_out: Collection[str]) -> str:
         frames = frames[:1]
     elif "NoneType" not in str(error):
         return ""
-    for frame, first, last in frames:
-        for name in _names("".join(_lines(frame)[first - 1 : last])):
+    for place in frames:
+        frame = place.frame
+        # What is unpacked stands outside of the expression that fails, its targets.
+        text = place.text if "unpack" in str(error) else place.expression
+        for name in _names(text):
             if name in left_out and frame.f_locals.get(name, ...) is None:
                 return name
     return ""
@@ -37,8 +41,7 @@ def wordless(error: Exception) -> str:
     """Return the source of an assertion that says nothing; empty for other errors."""
     if not isinstance(error, AssertionError) or str(error):
         return ""
-    frame, first, last = _innermost_first(error)[0]
-    return " ".join("".join(_lines(frame)[first - 1 : last]).split())[:LONGEST]
+    return " ".join(_innermost_first(error)[0].text.split())[:LONGEST]
 
 
 def multiple_asked_for(error: Exception, lengths: Collection[int]) -> int:
@@ -49,21 +52,43 @@ def multiple_asked_for(error: Exception, lengths: Collection[int]) -> int:
         return int(said[1])
     if not isinstance(error, AssertionError | ValueError | RuntimeError):
         return 0
-    for frame, first, _ in _innermost_first(error)[:1]:
-        for length, multiple in _remainders(frame, first):
+    for place in _innermost_first(error)[:1]:
+        for length, multiple in _remainders(place.frame, place.first):
             if length in lengths and multiple and length % multiple:
                 return multiple
     return 0
 
 
-def _innermost_first(error: Exception) -> list[tuple[FrameType, int, int]]:
-    """Return frames, each with the first and the last line of the expression that failed."""
+class _Place(NamedTuple):
+    """Place of an expression that failed: its frame, its lines, and its columns in bytes."""
+
+    frame: FrameType
+    first: int
+    last: int
+    start: int | None
+    end: int | None
+
+    @property
+    def text(self) -> str:
+        """Its lines."""
+        return "".join(_lines(self.frame)[self.first - 1 : self.last])
+
+    @property
+    def expression(self) -> str:
+        """The expression alone, where it is on one line."""
+        if self.first != self.last:
+            return self.text
+        return self.text.encode()[self.start : self.end].decode(errors="ignore")
+
+
+def _innermost_first(error: Exception) -> list[_Place]:
     found = []
     step = error.__traceback__
     while step is not None:
         places = list(step.tb_frame.f_code.co_positions())
-        first, last, *_ = places[step.tb_lasti // 2]
-        found.append((step.tb_frame, first or step.tb_lineno, last or step.tb_lineno))
+        first, last, start, end = places[step.tb_lasti // 2]
+        at = step.tb_lineno
+        found.append(_Place(step.tb_frame, first or at, last or at, start, end))
         step = step.tb_next
     return found[::-1]
 

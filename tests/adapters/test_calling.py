@@ -70,9 +70,20 @@ class FailsOtherwise(zoo.Keeps):
         raise TypeError(f"no time for {len(x)}")
 
 
-def test_an_error_of_its_own_stays_as_it_is() -> None:
-    with pytest.raises(TypeError, match=r"^no time for 3$"):
-        built(FailsOtherwise)(inputs(), Context())
+class NoneOfItsOwn(zoo.Keeps):
+    """A None that nobody could have given, beside an argument that was left out and has a value."""
+
+    def forward(self, x: Tensor, mask: Any = None, power: float = 2.0) -> Tensor:  # type: ignore[override]
+        found = {"scale": None}
+        return super().forward(x * found["scale"] ** power, mask)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("what", "words"), [(FailsOtherwise, r"^no time for 3$"), (NoneOfItsOwn, r"NoneType.*float'$")]
+)
+def test_an_error_of_its_own_stays_as_it_is(what: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        built(what)(inputs(), Context())
 
 
 class Blocks(zoo.Keeps):
