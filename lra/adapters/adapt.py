@@ -15,6 +15,7 @@ from torch import nn
 
 from attention_impls.contract import Layer, MechanismConfig
 from lra.adapters import core, module
+from lra.adapters.assumptions import assumed
 from lra.adapters.core import AdaptedCore
 from lra.adapters.external import External, is_causal_by_pair_mask
 from lra.adapters.hugging_face import FromConfig, HuggingFaceConfig
@@ -164,17 +165,27 @@ def _adapter_for(found: Callable[..., Any]) -> Adapter:
     by_head = "key" in plain.asks and "value" in plain.asks
     if inspect.isclass(found) and by_head and hasattr(found, "from_config"):
         return COMPONENT
-    takes = plain.constructor.get("config")
-    if takes is not None and takes.default is takes.empty and not by_head:
+    if not by_head and _is_built_from_config(plain):
         return HUGGING_FACE if plain.first == "hidden_states" else CONFIGURED
     if by_head and not {"width", "heads"} <= plain.sizes.keys():
         return CORE
     return MODULE
 
 
+def _is_built_from_config(plain: External) -> bool:
+    """Whether it takes a configuration object, which may have no default but None."""
+    takes = plain.constructor.get("config")
+    if takes is None or takes.default is takes.empty:
+        return takes is not None
+    try:
+        return takes.default is None and inspect.isclass(FromConfig(plain.what, "").configuration)
+    except UsageError:
+        return False
+
+
 def _settings_given(adapter: Adapter, stranger: External) -> Iterator[str]:
     yield stranger.first
-    roles = {"key", "value", "key_mask"}
+    roles = {"key", "value", "key_mask", "rotary", "cosines", "sines"}
     if adapter.layer is not AdaptedModule:
         roles.add("pairs_mask")
     yield from (name for role, name in stranger.asks.items() if role in roles)
@@ -220,41 +231,10 @@ def assumptions(layer: type[Layer], config: MechanismConfig) -> tuple[str, ...]:
 
 def _assumptions(adapter: Adapter, stranger: External, config: MaskedConfig) -> Iterator[str]:
     yield adapter.words
-    sizes, asks, claims = stranger.sizes, stranger.asks, _claims(adapter, stranger, config)
-    if sizes:
-        yield "built with " + ", ".join(f"{name} = {role}" for role, name in sizes.items())
-    unused = set() if _capabilities(adapter, stranger, config).cross else {"source_mask"}
-    if adapter.layer is AdaptedModule and not is_causal_by_pair_mask(stranger):
-        unused.add("pairs_mask")
-    for role, whom in _MASKS.items():
-        if role in asks and role not in unused:
-            per_head = config.mask_per_head and role != "pairs_mask"
-            shape = " (B, 1, 1, M)" if per_head else ""
-            meaning = _MEANINGS[config.mask_form or stranger.habit(asks[role])]
-            yield f"{asks[role]}{shape}: {whom}; {meaning}"
-    if "causal" in sizes:
-        yield f"two instances with the same parameters, {sizes['causal']} false and true"
-    elif "causal" in asks and not is_causal_by_pair_mask(stranger):
-        yield f"{asks['causal']}: True = no position reads a later one"
-    if "need_weights" in stranger.call:
-        yield "called with need_weights = False"
-    if adapter.layer is AdaptedModule and "key_mask" in asks:
-        yield "outputs of padded positions are set to zero here, whatever it returns there"
-    if stranger.note:
-        yield stranger.note
-    for claim, value in claims.items():
-        yield (
-            f"taken not to claim {claim}" if value is False else f"taken to claim {claim} = {value}"
-        )
-
-
-_MASKS = {
-    "key_mask": "which keys are padding",
-    "source_mask": "which keys of another sequence are padding",
-    "pairs_mask": "which pairs are permitted",
-}
-_MEANINGS = {
-    "keep": "True = attend",
-    "ignore": "True = ignore",
-    "additive": "0 = attend, the least finite number = ignore",
-}
+    yield from assumed(
+        stranger,
+        config,
+        _claims(adapter, stranger, config),
+        is_module=adapter.layer is AdaptedModule,
+        crosses=_capabilities(adapter, stranger, config).cross,
+    )

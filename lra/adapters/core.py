@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from attention_impls.contract import Attention, Context, Dims, MechanismConfig, causal_mask
+from lra.adapters.calling import call
 from lra.adapters.directions import Directions
 from lra.adapters.external import External, is_causal_by_pair_mask
 from lra.adapters.masks import MaskedConfig, full_key_mask, pair_mask, refuse_padding
@@ -61,22 +62,22 @@ class AdaptedCore(Attention):
         named: dict[str, Any] = {**self.stranger.masks(masks, self.config, q_BHNK.dtype)}
         if context.causal and not is_causal_by_pair_mask(self.stranger) and "causal" in asks:
             named[asks["causal"]] = True
-        module = self.inner.of(context.causal)
+        named |= self.stranger.tables(k_BHMK, self.dims.head_width)
         shape = torch.Size((*q_BHNK.shape[:3], v_BHMV.shape[3]))
-        return output_of(
-            self._called(module, q_BHNK, k_BHMK, v_BHMV, named), shape, self.name
-        ), None
+        given = self._called(context.causal, q_BHNK, k_BHMK, v_BHMV, named)
+        return output_of(given, shape, self.name), None
 
     def _called(
         self,
-        module: torch.nn.Module,
+        causal: bool,
         q_BHNK: Tensor,
         k_BHMK: Tensor,
         v_BHMV: Tensor,
         named: dict[str, Any],
     ) -> Any:
         positional, by_name = self.stranger.attends(q_BHNK, k_BHMK, v_BHMV)
-        return module(*positional, **by_name, **named)
+        named = {**by_name, **named}
+        return call(self.stranger, self.config, self.inner, causal, positional, named)
 
 
 def capabilities(stranger: External) -> Capabilities:

@@ -27,6 +27,7 @@ from lra.adapters.parameter_roles import (
     parameters,
     parameters_of,
 )
+from lra.adapters.rotary import may_be_tables, rotary_tables
 from lra.adapters.settings import free_parameters, is_of_type, setting_type
 from lra.core.errors import UsageError
 
@@ -60,6 +61,11 @@ class External:
         """Names of the constructor's parameters that the model decides, by role."""
         return names_by_role(self.constructor, SIZES)
 
+    @property
+    def further_sizes(self) -> dict[str, str]:
+        """Roles of further parameters that the model decides, by name."""
+        return {}
+
     @cached_property
     def call(self) -> dict[str, inspect.Parameter]:
         """Parameters of its call, by name."""
@@ -69,11 +75,20 @@ class External:
 
     @cached_property
     def asks(self) -> dict[str, str]:
-        """Names of the call's parameters, by role; a key without a value counts as none."""
+        """Names of the call's parameters, by role; a key without a value counts as none, and so
+        does the first parameter as another source, or a cosine without a sine."""
         found = names_by_role(self.call, CALL)
-        if not {"key", "value"} <= found.keys():
-            found = {role: name for role, name in found.items() if role not in ("key", "value")}
-        return found
+        alone = {
+            role
+            for pair in (("key", "value"), ("cosines", "sines"))
+            if not found.keys() >= set(pair)
+            for role in pair
+        }
+        if found.get("source") == next(iter(self.call), ""):
+            alone.add("source")
+        if "rotary" in found and not may_be_tables(self.call[found["rotary"]]):
+            alone.add("rotary")
+        return {role: name for role, name in found.items() if role not in alone}
 
     @property
     def built_causal(self) -> bool:
@@ -121,8 +136,20 @@ class External:
         """Return the sequences that it attends from and to: in its own order as far as its
         signature begins with them, then by name."""
         given = {self.first: query, self.asks["key"]: key, self.asks["value"]: value}
-        leading = list(takewhile(given.__contains__, self.call))
+        named = {name for name, p in self.call.items() if p.kind is p.KEYWORD_ONLY}
+        leading = list(takewhile(lambda name: name in given and name not in named, self.call))
         return [given.pop(name) for name in leading], given
+
+    def tables(self, like: Tensor, width: int) -> dict[str, Any]:
+        """Return the tables of rotary positions that its call asks for, by its own names, for the
+        positions of `like`, (B, ..., N, D)."""
+        asks = self.asks
+        if not {"rotary", "cosines"} & asks.keys():
+            return {}
+        tables = rotary_tables(like, width)
+        if "rotary" in asks:
+            return {asks["rotary"]: tables}
+        return {asks["cosines"]: tables[0], asks["sines"]: tables[1]}
 
     def unmet(self, given: set[str]) -> list[str]:
         """Return the parameters of a call that have no default and are not among these."""
@@ -132,7 +159,7 @@ class External:
     def config(self, base: type[MechanismConfig]) -> type[MechanismConfig]:
         """Return its settings: the adapter's and the constructor's, sizes left out. A setting of
         both has the constructor's default where the adapter's type allows that."""
-        taken = {*self.sizes.values(), *GIVEN}
+        taken = {*self.sizes.values(), *self.further_sizes, *GIVEN}
         own = {**dict(free_parameters(self.constructor, taken)), **self.settings}
         adapters = get_type_hints(base, include_extras=True)
         fields = [
@@ -171,6 +198,7 @@ class External:
         values = _size_values(dims, layer_index=layer_index, causal=causal)
         arguments = _substitute_roles(arguments, values)
         arguments |= {name: values[role] for role, name in self.sizes.items()}
+        arguments |= {name: values[role] for name, role in self.further_sizes.items()}
         for name, parameter in self.constructor.items():
             if parameter.default is parameter.empty and arguments.get(name) is None:
                 raise UsageError(
@@ -188,11 +216,13 @@ class External:
         return name in switches and not empty and not is_of_type(default, switches[name])
 
     def _advice(self, parameter: inspect.Parameter) -> str:
-        """Return the names by which a size is known, where the parameter may be a whole number."""
+        """Return how to give a size, and the names by which it is known, where the parameter may be
+        a whole number. A number would fit a model of one width alone."""
         if parameter.annotation not in (int, "int", parameter.empty):
             return ""
         return "".join(
-            f"; call it {' or '.join(SIZES[role][:2])} if it is the {words}"
+            f"; if it is the {words}, --set '{parameter.name}=${role}', or call it "
+            f"{' or '.join(SIZES[role][:2])}"
             for role, words in (("width", "width"), ("heads", "number of heads"))
             if role not in self.sizes
         )
@@ -216,7 +246,9 @@ def _size_values(dims: Dims, *, layer_index: int, causal: bool) -> dict[str, Any
     """Return the values that the model decides, by role."""
     return {
         "width": dims.width,
+        "source_width": dims.width,
         "heads": dims.heads,
+        "key_heads": dims.heads,
         "head_width": dims.head_width,
         "dropout": dims.dropout,
         "output_dropout": dims.dropout,

@@ -13,9 +13,10 @@ from torch import Tensor
 from attention_impls.contract import Context, Layer, MechanismConfig
 from lra.core.errors import UnsupportedError
 
-MaskForm = Literal["", "keep", "ignore", "additive"]
-"""keep: True means attend. ignore: True means do not. additive: 0, or the least finite number.
-Empty: as the parameter's name suggests."""
+MaskForm = Literal["", "keep", "ignore", "ones", "additive"]
+"""keep: True means attend. ignore: True means do not. ones: 1 means attend, 0 does not, as numbers
+of the input's type. additive: 0, or the least finite number, of float32 in place of float64. Empty:
+as the parameter's name suggests."""
 
 
 class MaskedConfig(MechanismConfig, frozen=True):
@@ -37,7 +38,10 @@ def convert_mask(keep: Tensor, form: MaskForm, dtype: torch.dtype) -> Tensor:
         return keep
     if form == "ignore":
         return ~keep
-    lowest = torch.finfo(dtype).min
+    if form == "ones":
+        return keep.to(dtype)
+    # A softmax in float32, whatever its input's type, would meet a number of float64 as infinity.
+    lowest = max(torch.finfo(dtype).min, torch.finfo(torch.float32).min)
     return torch.zeros(keep.shape, dtype=dtype, device=keep.device).masked_fill(~keep, lowest)
 
 

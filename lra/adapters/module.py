@@ -20,6 +20,7 @@ from attention_impls.contract import (
     causal_mask,
     zero_padding,
 )
+from lra.adapters.calling import call
 from lra.adapters.directions import Directions
 from lra.adapters.external import External, is_causal_by_pair_mask
 from lra.adapters.masks import MaskedConfig, full_key_mask, refuse_padding
@@ -89,9 +90,8 @@ class AdaptedModule(Layer):
         positional, named = self._arguments(
             x_BND, source_BMD, query_mask_BN, key_mask_BM, context.causal
         )
-        y_BND = output_of(
-            self.inner.of(context.causal)(*positional, **named), x_BND.shape, self.name
-        )
+        given = call(self.stranger, self.config, self.inner, context.causal, positional, named)
+        y_BND = output_of(given, x_BND.shape, self.name)
         return Out(zero_padding(y_BND[:, :n], context.query_mask_BN))
 
     def _padded(self, x_BND: Tensor, mask_BN: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -132,6 +132,7 @@ class AdaptedModule(Layer):
         elif causal and not self.stranger.built_causal:
             named[asks["causal"]] = True
         named |= self.stranger.masks(masks, self.config, x_BND.dtype)
+        named |= self.stranger.tables(x_BND, self.dims.head_width)
         if "need_weights" in self.stranger.call:
             named["need_weights"] = False
         return positional, named

@@ -14,9 +14,14 @@ from torch import nn
 SIZES: dict[str, tuple[str, ...]] = {
     "width": (
         "dim", "embed_dim", "d_model", "model_dim", "dim_model", "hidden_size", "hidden_dim",
-        "embedding_dim", "emb_dim", "embed_size", "n_embd", "width", "in_features",
+        "embedding_dim", "emb_dim", "embed_size", "n_embd", "width", "in_features", "query_dim",
+        "q_dim",
     ),
-    "heads": ("heads", "num_heads", "n_heads", "nhead", "n_head", "num_attention_heads", "nheads"),
+    "source_width": ("kv_dim", "context_dim"),
+    "heads": (
+        "heads", "num_heads", "n_heads", "nhead", "n_head", "num_attention_heads", "nheads",
+        "encoder_attention_heads",
+    ),
     "head_width": (
         "dim_head", "head_dim", "dim_heads", "d_head", "head_size", "dim_per_head", "d_k",
         "attention_head_size",
@@ -24,7 +29,7 @@ SIZES: dict[str, tuple[str, ...]] = {
     "dropout": (
         "dropout", "attn_dropout", "attention_dropout", "dropout_p", "dropout_rate", "attn_drop",
         "attention_probs_dropout_prob", "attention_probs_dropout", "attn_pdrop", "attn_dropout_p",
-        "attn_dropout_rate", "attention_dropout_rate",
+        "attn_dropout_rate", "attention_dropout_rate", "dropout_prob",
     ),
     "output_dropout": (
         "resid_pdrop", "resid_dropout", "residual_dropout", "hidden_dropout_prob", "hidden_dropout",
@@ -33,13 +38,20 @@ SIZES: dict[str, tuple[str, ...]] = {
     "max_length": (
         "max_seq_len", "seq_len", "max_length", "max_len", "max_sequence_length", "seq_length",
         "max_position_embeddings", "n_ctx", "context_length", "length",
+        "max_encoder_position_embeddings",
     ),
     "layer_index": ("layer_id", "layer_idx", "layer_index", "layer_number"),
-    "layers": ("depth", "num_hidden_layers", "n_layers", "num_layers", "n_layer"),
+    "layers": (
+        "depth", "num_hidden_layers", "n_layers", "num_layers", "n_layer", "encoder_layers",
+    ),
     "causal": ("causal", "is_causal", "autoregressive"),
 }  # fmt: skip
 """Names of constructor parameters, or of fields of a configuration object, that the model around it
 decides, by role."""
+
+KEY_HEADS = ("num_key_value_heads", "num_kv_heads", "n_kv_heads", "kv_heads", "n_head_kv")
+"""Names of the number of heads of keys and values in a configuration object, where queries may have
+more."""
 
 CALL: dict[str, tuple[str, ...]] = {
     "query": ("query", "q", "queries"),
@@ -47,15 +59,20 @@ CALL: dict[str, tuple[str, ...]] = {
     "value": ("value", "v", "values"),
     "source": (
         "context", "memory", "source", "encoder_hidden_states", "key_value_states", "kv",
-        "x_kv", "kv_input",
+        "x_kv", "kv_input", "inputs",
     ),
     "key_mask": (
         "key_padding_mask", "src_key_padding_mask", "padding_mask", "pad_mask", "mask",
         "input_mask", "key_mask", "token_mask", "attention_mask",
     ),
-    "source_mask": ("context_mask", "memory_mask", "source_mask", "encoder_attention_mask"),
+    "source_mask": (
+        "context_mask", "memory_mask", "source_mask", "encoder_attention_mask", "inputs_mask",
+    ),
     "pairs_mask": ("attn_mask", "att_mask", "src_mask"),
     "causal": ("is_causal", "causal"),
+    "rotary": ("position_embeddings",),
+    "cosines": ("cos",),
+    "sines": ("sin",),
 }  # fmt: skip
 """Names of a call's parameters, by role."""
 

@@ -84,7 +84,7 @@ class AdaptedXformers(AdaptedCore):
 
     def _called(
         self,
-        module: nn.Module,
+        causal: bool,
         q_BHNK: Tensor,
         k_BHMK: Tensor,
         v_BHMV: Tensor,
@@ -92,19 +92,22 @@ class AdaptedXformers(AdaptedCore):
     ) -> Any:
         """Fold heads into the batch, unless the component wants them apart, and unfold them
         again."""
+        module = self.inner.of(causal)
         for role, flag in _SUPPORT.items():
             if self.stranger.asks.get(role) in named and not getattr(module, flag, True):
                 raise UnsupportedError(
-                    f"{self.name} says of itself {flag} = False; leave masks out"
+                    f"{self.name} takes '{self.stranger.asks[role]}' and says of itself {flag} = "
+                    f"False; add `self.{flag} = True` to the end of its __init__, or leave the "
+                    "parameter out"
                 )
         if getattr(module, "requires_head_dimension", False):
-            return super()._called(module, q_BHNK, k_BHMK, v_BHMV, named)
+            return super()._called(causal, q_BHNK, k_BHMK, v_BHMV, named)
         batch, heads, n, m = *q_BHNK.shape[:3], k_BHMK.shape[2]
         for name, mask in named.items():
             if isinstance(mask, Tensor) and mask.ndim == 4:
                 named[name] = mask.expand(batch, heads, n, m).flatten(0, 1)
         q, k, v = (x.flatten(0, 1) for x in (q_BHNK, k_BHMK, v_BHMV))
-        given = super()._called(module, q, k, v, named)
+        given = super()._called(causal, q, k, v, named)
         return given.view(batch, heads, *given.shape[1:]) if isinstance(given, Tensor) else given
 
 

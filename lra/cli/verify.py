@@ -32,7 +32,8 @@ def command(spec: VerifySpec, out: OutputSpec) -> int:
     """Try what mechanisms claim, law by law, and print one line for each.
 
     Exit code 0 only if all that is claimed holds, 1 if something does not; 3 if one of several
-    mechanisms was left out, as a peer that is not installed, 4 if one failed before it was tried.
+    mechanisms was left out, as a peer that is not installed, or if one needs settings to be read
+    rightly; 4 if one failed before it was tried.
 
     \b
     python -m lra verify --impl performer
@@ -68,7 +69,8 @@ def command(spec: VerifySpec, out: OutputSpec) -> int:
         return FAILED_CELLS
     if any(finding.verdict == "failed" for record in records for finding in record.findings):
         return BROKEN_CLAIMS
-    return INCONCLUSIVE if any(record.status != "ok" for record in records) else 0
+    unclear = any(finding.advice for record in records for finding in record.findings)
+    return INCONCLUSIVE if unclear or any(record.status != "ok" for record in records) else 0
 
 
 def _is_refused(record: Record) -> bool:
@@ -121,6 +123,8 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
     for first, *_ in groups:
         if first.verdict == "failed":
             echo(f"  reproduce: {_reproduce(job, first, settings, full=full)}")
+    for advice in dict.fromkeys(f.advice for f in record.findings if f.advice):
+        echo(f"  its mask means something else; here and wherever it is named, pass {advice}")
     if any(f.law == "cross" and f.verdict == "failed" for f in shown) and _may_deny_cross(job):
         echo("  if it only attends to its own sequence, pass --set cross=false")
     if shown or not quiet:

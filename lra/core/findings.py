@@ -131,4 +131,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     follows: str = ""
     """Law that fails on the same input, so that this failure says nothing new."""
     tried: Tried | None = None
+    advice: str = ""
+    """Options under which the law holds for somebody's class: its signature was read wrongly."""
     seconds: float = 0.0

@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from lra.core.findings import Finding
+from lra.core.traceback_place import place_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ def run_isolated(function: Callable[[], Finding], timeout: float) -> Finding | E
         try:
             if not ours.poll(timeout):
                 return Ending("timeout", f"no answer within {timeout:g} s; the check was ended")
-            return msgspec.msgpack.decode(ours.recv_bytes(), type=Finding)
+            answer = msgspec.msgpack.decode(ours.recv_bytes(), type=Finding | str)
+            return answer if isinstance(answer, Finding) else Ending("crash", answer)
         except EOFError:
             child.join()
             return Ending("crash", _words(child.exitcode or 0))
@@ -47,10 +49,16 @@ def run_isolated(function: Callable[[], Finding], timeout: float) -> Finding | E
 
 
 def _answer(function: Callable[[], Finding], connection: Connection) -> None:
-    connection.send_bytes(msgspec.msgpack.encode(function()))
+    answer: Finding | str
+    try:
+        answer = function()
+    except SystemExit as error:
+        # Without this an exit code 0 would look like success without an answer.
+        answer = f"it calls exit({'' if error.code is None else repr(error.code)}){place_of(error)}"
+    connection.send_bytes(msgspec.msgpack.encode(answer))
 
 
 def _words(exit_code: int) -> str:
     if exit_code < 0:
         return f"the process was killed by {signal.Signals(-exit_code).name}"
-    return f"the process ended with exit code {exit_code} and no answer"
+    return f"it ended its process with exit code {exit_code}, as os._exit does, and gave no answer"

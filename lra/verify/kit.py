@@ -18,6 +18,7 @@ from lra.verify.case_check import why_unfit
 from lra.verify.isolation import run_isolated
 from lra.verify.law import Law
 from lra.verify.laws import LAWS, output
+from lra.verify.second_look import look_again
 from lra.verify.shrink import shrink
 from lra.verify.subject import Subject
 from lra.verify.trial import try_case
@@ -81,6 +82,10 @@ def verify(
                 detail=found.words,
                 ending=found.ending,
             )
+        if finding.verdict == "failed" and not subject.is_ours:
+            again = partial(look_again, finding)
+            looked = run_isolated(partial(_single_threaded, law, subject, again), patience)
+            finding = looked if isinstance(looked, Finding) else finding
         if not has_output and finding.verdict == "failed" and finding.case is not None:
             explained = run_isolated(
                 partial(_single_threaded, output.LAW, subject, partial(_explain, finding)), patience
@@ -129,7 +134,8 @@ def try_law(law: Law, subject: Subject) -> Finding:
     if subject.only is not None and (why := why_unfit(law, subject)):
         raise UsageError(why)
     found = _first_failure(law, subject)
-    return shrink(found, law, subject) if _may_shrink(law, subject, found) else found
+    found = shrink(found, law, subject) if _may_shrink(law, subject, found) else found
+    return look_again(found, law, subject)
 
 
 def _first_failure(law: Law, subject: Subject) -> Finding:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from lra.core.findings import Case, Finding
+from lra.verify.clear_difference import clearest, is_as_clear
 from lra.verify.law import Law
 from lra.verify.subject import Subject
 from lra.verify.trial import try_case
@@ -23,6 +24,7 @@ LONGER = (64, 65, 129, 257, 513)
 def shrink(found: Finding, law: Law, subject: Subject) -> Finding:
     """Return the failure at the smallest input that shows it: in evaluation, the plainest sizes,
     one example, one head, fewer positions. An empty input is a question of its own."""
+    found = clearest(_is_same_failure, found, law, subject)
     assert found.case is not None
     case, smallest = found.case, found
     for group in _groups(case):
@@ -71,8 +73,10 @@ def _shorter(length: int) -> Iterator[int]:
 
 
 def _is_same_failure(again: Finding, found: Finding) -> bool:
-    """Whether two failures have the same words but for their numbers."""
+    """Whether two failures have the same words but for their numbers, and not one a difference that
+    may be rounding."""
     alike = (again.verdict, again.ending) == (found.verdict, found.ending)
+    alike &= is_as_clear(again.detail, found.detail)
     return alike and _without_numbers(again.detail) == _without_numbers(found.detail)
 
 

@@ -66,6 +66,8 @@ class Subject:
     device: str = "cpu"
     only: Case | None = None
     """The only case to try of a law; None tries all of its own."""
+    in_float32: bool = False
+    """Whether float32 stands in for float64."""
     called_plainly: bool = False
     """Whether somebody's own code has no parameter for causal: it is called without, and may be
     causal."""
@@ -112,6 +114,8 @@ class Subject:
     @cached_property
     def precise(self) -> torch.dtype:
         """Most precise dtype: float64, or float32 where somebody's own code takes nothing else."""
+        if self.in_float32:
+            return torch.float32
         if self.is_ours:
             return torch.float64
         case = Case(n=7, causal=not self.card.capabilities.bidirectional)

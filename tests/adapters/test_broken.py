@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -38,11 +40,6 @@ class MaskIgnored(zoo.Keeps):
         return self.attend(x)
 
 
-class MaskTurned(zoo.Keeps):
-    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
-        return super().forward(x, None if mask is None else ~mask)
-
-
 class ContextMaskIgnored(zoo.ReadsContext):
     def forward(self, x: Tensor, context: Any = None, mask: Any = None, context_mask: Any = None):
         return super().forward(x, context, mask)
@@ -61,7 +58,6 @@ class LengthFirst(zoo.BuiltCausal):
         (CausalIgnored, "causality"),
         (CausalFlagIgnored, "causality"),
         (MaskIgnored, "padding_content"),
-        (MaskTurned, "padding_content"),
         (ContextMaskIgnored, "padding_content"),
         (LengthFirst, "batch"),
     ],
@@ -99,6 +95,16 @@ class SystemExits(zoo.Keeps):
         raise SystemExit("enough")
 
 
+class SystemExitsWell(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        sys.exit()
+
+
+class EndsItsProcess(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        os._exit(0)
+
+
 class Halves(zoo.Keeps):
     def forward(self, x: Tensor, mask: Any = None) -> Tensor:
         return super().forward(x, mask).to(torch.bfloat16)
@@ -111,7 +117,9 @@ class Halves(zoo.Keeps):
         (NotANumber, "", "not finite"),
         (NeedsMore, "error", "'rank'"),
         (Raises, "error", "KeyError: 'q'"),
-        (SystemExits, "crash", "exit code 1"),
+        (SystemExits, "crash", "exit('enough') (test_broken.py, line "),
+        (SystemExitsWell, "crash", "exit() (test_broken.py, line "),
+        (EndsItsProcess, "crash", "exit code 0, as os._exit does"),
         (Halves, "", "torch.bfloat16"),
     ],
 )

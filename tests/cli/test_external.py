@@ -45,6 +45,19 @@ class MaskIgnored(Keeps):
 class Turned(Keeps):
     def forward(self, x, mask=None):
         return super().forward(x, mask).mT
+
+class MaskTurned(Keeps):
+    def forward(self, x, mask=None):
+        return super().forward(x, None if mask is None else ~mask)
+
+class NoTwin(Keeps):
+    def __init__(self, dim, heads, causal=False):
+        assert not causal, "one way alone"
+        super().__init__(dim, heads)
+
+def first(q, k, v, is_causal=False):
+    import torch
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
 """
 
 
@@ -105,6 +118,24 @@ def test_broken_ones_are_exit_1_with_the_law_and_the_command(lra, folder: Path) 
     assert turned.startswith("Turned: ") and re.search("FAILED +output", turned)
     assert "shape" in turned
     assert ours.startswith("identity: 2 held")
+
+
+def test_a_mask_of_another_meaning_is_exit_3_and_the_setting_that_helps(lra, folder: Path) -> None:
+    words = ("verify", "--impl", "broken.py:MaskTurned", "--check", "output,padding_content")
+    ran = lra(*words)
+    assert ran.returncode == 3 and "FAILED" not in ran.stdout, ran.stdout + ran.stderr
+    (advice,) = {*re.findall(r"--set \w+=\w+", ran.stdout)}
+    ran = lra(*words, *advice.split())
+    assert ran.returncode == 0 and "MaskTurned: 2 held" in ran.stdout, ran.stdout + ran.stderr
+
+
+def test_what_no_law_says_of_a_causal_flag_is_a_line(lra, folder: Path) -> None:
+    ran = lra("verify", "--impl", "broken.py:first,broken.py:NoTwin", "--check", "output,causality")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    first, without = ran.stdout.split("\n\n")[:2]
+    assert "  is_causal with 3 queries and 5 keys: first keys\n" in first
+    assert re.search(r"held +output", without) and re.search(r"not claimed +causality", without)
+    assert "  not causal: it cannot be built so: AssertionError: one way alone\n" in without
 
 
 def test_what_cannot_be_used_is_a_row_each_and_the_others_go_on(lra, folder: Path) -> None:
