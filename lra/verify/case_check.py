@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from lra.core.findings import Case
@@ -24,7 +26,9 @@ def why_unfit(law: Law, subject: Subject) -> str:
     if law.claim is not None and not law.claimed(subject.card):
         subject = subject.claiming(law.claim)
     try:
-        own = list(law.cases(subject))
+        # All of them: a printed case may have been made smaller, into one that the short form left
+        # out for this mechanism.
+        own = list(law.cases(replace(subject, full=True)))
     except (Broken, Untried):
         return ""  # it says so when it is tried
     if not own:

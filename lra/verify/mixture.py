@@ -1,4 +1,4 @@
-"""Mixed requests to one layer, and which of many cases a short trial takes.
+"""Mixed requests to one layer.
 
 B batch   N positions   M keys of another sequence   D model width
 """
@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from attention_impls.contract import Context, Layer, Position
 from lra.core.findings import Case
-from lra.core.hashing import value_hash
 from lra.verify.law import projected_gradients
 from lra.verify.laws.bias import LearnedBias
 from lra.verify.requests import cross_directions, directions, masks, requests
@@ -45,21 +44,6 @@ class Ask:
     def __str__(self) -> str:
         """Return the case and, unless gradients are asked for, the mode."""
         return f"'{self.case}'" + ("" if self.mode == "grad" else f" under {self.mode}")
-
-
-def rotated(subject: Subject, law: str, cases: Sequence[Case], count: int) -> list[Case]:
-    """Return so many cases, spread over all, by the names of mechanism and law; all in the full
-    form. Mechanisms together try many more than each does."""
-    if subject.full or len(cases) <= count:
-        return list(cases)
-    start = turn(subject, law) % len(cases)
-    chosen = {(start + place * len(cases) // count) % len(cases) for place in range(count)}
-    return [cases[place] for place in sorted(chosen)]
-
-
-def turn(subject: Subject, law: str) -> int:
-    """Return the number that a rotation starts at, from the names of mechanism and law."""
-    return int(value_hash([subject.mechanism.__name__, law])[:8], 16)
 
 
 def every_request(

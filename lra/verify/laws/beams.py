@@ -12,8 +12,8 @@ from torch import Tensor
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, is_not_empty, require_same
 from lra.verify.laws.streams import Stream
-from lra.verify.mixture import rotated
 from lra.verify.requests import masks, requests
+from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
@@ -33,7 +33,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             batch=batch,
         )
     ]  # fmt: skip
-    yield from sorted(rotated(subject, "beams", own, COUNT), key=lambda case: case.n)
+    yield from sorted(rotate(own, COUNT, subject, "beams"), key=lambda case: case.n)
 
 
 @torch.no_grad()

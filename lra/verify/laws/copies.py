@@ -11,7 +11,8 @@ from torch import Tensor
 from attention_impls.contract import Layer
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, binds_all, require_same
-from lra.verify.mixture import Ask, answer, every_request, rotated, state_tensors, step
+from lra.verify.mixture import Ask, answer, every_request, state_tensors, step
+from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
@@ -22,7 +23,7 @@ LENGTHS = (2, 7, 37)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in turn."""
-    yield from rotated(subject, "copies", every_request(subject, LENGTHS), COUNT)
+    yield from rotate(every_request(subject, LENGTHS), COUNT, subject, "copies")
 
 
 def check(subject: Subject, case: Case) -> None:

@@ -15,7 +15,8 @@ from torch import Tensor
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried, binds_all
 from lra.verify.laws.gradcheck import STEPS, TOLERANCE, finite_difference_error
-from lra.verify.mixture import every_request, rotated, trained
+from lra.verify.mixture import every_request, trained
+from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 
 COUNT = 9
@@ -29,7 +30,7 @@ gradient has none of them: it comes from a graph that was lost."""
 def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in turn."""
     own = every_request(subject, LENGTHS, heads=2)
-    yield from rotated(subject, "double_backward", own, COUNT)
+    yield from rotate(own, COUNT, subject, "double_backward")
 
 
 def check(subject: Subject, case: Case) -> None:

@@ -15,11 +15,12 @@ from torch import Tensor
 
 from attention_impls.contract import Context, Heads, Layer
 from lra.core.findings import Case
-from lra.verify.dropping import DRAW, OTHER, drawn, dropping, require_dropout
+from lra.verify.dropping import DRAW, OTHER, RATE, drawn, dropping, require_dropout
 from lra.verify.law import Broken, Law, binds_all, is_not_empty
 from lra.verify.laws.gradcheck import STEPS, TOLERANCE, finite_difference_error
-from lra.verify.mixture import ROUNDED, every_request, rotated, trained
+from lra.verify.mixture import ROUNDED, every_request, trained
 from lra.verify.requests import directions
+from lra.verify.rotation import rotate
 from lra.verify.subject import Subject, attend, seed_torch
 
 COUNT = 9
@@ -31,7 +32,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in training."""
     require_dropout(subject, directions(subject)[0])
     own = every_request(subject, LENGTHS, training=True, heads=2)
-    yield from rotated(subject, "dropout_gradient", own, COUNT)
+    yield from rotate(own, COUNT, subject, "dropout_gradient")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -113,4 +114,5 @@ LAW = Law(
     cases=cases,
     check=check,
     takes=lambda case: is_not_empty(case) and case.training,
+    dropout=RATE,
 )

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import torch
 
 from lra.core.findings import Case
-from lra.verify.dropping import drawn, dropping, require_dropout
+from lra.verify.dropping import RATE, drawn, dropping, require_dropout
 from lra.verify.law import Broken, Law, binds_all, is_not_empty, require_same
-from lra.verify.mixture import every_request, rotated
+from lra.verify.mixture import every_request
 from lra.verify.requests import directions
+from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
@@ -29,7 +30,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in training, three examples at a time."""
     require_dropout(subject, directions(subject)[0])
     own = every_request(subject, LENGTHS, training=True, batch=3)
-    yield from rotated(subject, "dropout_leaks", own, COUNT)
+    yield from rotate(own, COUNT, subject, "dropout_leaks")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -76,4 +77,5 @@ LAW = Law(
     cases=cases,
     check=check,
     takes=lambda case: is_not_empty(case) and case.training,
+    dropout=RATE,
 )

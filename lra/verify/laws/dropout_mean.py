@@ -15,10 +15,11 @@ from torch import Tensor
 
 from attention_impls.contract import Context
 from lra.core.findings import Case
-from lra.verify.dropping import drawn, dropping, in_parity, require_dropout
+from lra.verify.dropping import RATE, drawn, dropping, in_parity, require_dropout
 from lra.verify.law import Broken, Law, is_not_empty
-from lra.verify.mixture import every_request, rotated
+from lra.verify.mixture import every_request
 from lra.verify.requests import directions
+from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 
 COUNT = 7
@@ -42,7 +43,7 @@ def cases(subject: Subject) -> Iterator[Case]:
         for case in every_request(subject, LENGTHS, training=True)
         if not in_parity(subject, case)
     ]
-    yield from rotated(subject, "dropout_mean", own, COUNT)
+    yield from rotate(own, COUNT, subject, "dropout_mean")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -107,4 +108,5 @@ LAW = Law(
     check=check,
     takes=lambda case: is_not_empty(case) and case.training,
     measured=True,
+    dropout=RATE,
 )

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from lra.core.findings import Case
 from lra.verify.law import Law, binds_all, projected_gradients, require_same
-from lra.verify.mixture import ROUNDED, every_request, rotated, trained, turn, under
+from lra.verify.mixture import ROUNDED, every_request, trained, under
+from lra.verify.rotation import choices, rotate
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
@@ -27,20 +28,19 @@ COUNT = 16
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every kind of request in turn; an odd seed asks in float32."""
-    first = turn(subject, "modes") % 2
+    """Every kind of request in turn, every other one in float32."""
+    first = choices(subject, "modes").randrange(2)
     own = every_request(subject, subject.lengths, training=subject.trains_quietly)
-    for place, case in enumerate(rotated(subject, "modes", own, COUNT)):
-        yield msgspec.structs.replace(case, seed=first + place)
+    for place, case in enumerate(rotate(own, COUNT, subject, "modes")):
+        dtype = "float32" if (first + place) % 2 else "float64"
+        yield msgspec.structs.replace(case, dtype=dtype)
 
 
 def check(subject: Subject, case: Case) -> None:
     """Ask the same in every mode."""
-    single = case.seed % 2 == 1
-    dtype = torch.float32 if single else subject.precise
-    rounded = single or subject.precise == torch.float32
-    layer = subject.build(case, dtype=dtype)
-    x_BND, source_BMD = subject.inputs(case, dtype=dtype)
+    rounded = subject.dtype(case) == torch.float32
+    layer = subject.build(case)
+    x_BND, source_BMD = subject.inputs(case)
     context = subject.context(case, layer)
     leaves = {"input": x_BND, **trained(layer)}
     if source_BMD is not None:
@@ -51,7 +51,6 @@ def check(subject: Subject, case: Case) -> None:
         return y_BND.detach(), projected_gradients(y_BND, leaves.values())
 
     wanted, expected = ask(False)
-    name = str(dtype).removeprefix("torch.")
     allowed = subject.allowed(ROUNDED if rounded else TOLERANCE)
     for training in (False, True) if case.training else (False,):
         layer.train(training)
@@ -59,15 +58,15 @@ def check(subject: Subject, case: Case) -> None:
         for mode in ("no_grad", "inference"):
             with under(mode):
                 found = layer(x_BND, context, source_BMD=source_BMD).y_BND.clone()
-            what = f"{name} output under {mode} in {how}, against evaluation with gradients"
+            what = f"output under {mode} in {how}, against evaluation with gradients"
             require_same(found, wanted, what, allowed)
     if not case.training:
         return
     found, actual = ask(True)
-    require_same(found, wanted, f"{name} output in training without dropout", allowed)
+    require_same(found, wanted, "output in training without dropout", allowed)
     allowed = subject.allowed(GRADIENT if rounded else TOLERANCE)
     for leaf, one, other in zip(leaves, actual, expected, strict=True):
-        what = f"{name} gradient of {leaf} in training without dropout, against evaluation"
+        what = f"gradient of {leaf} in training without dropout, against evaluation"
         require_same(one, other, what, allowed)
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case
 from lra.verify.law import Law, require_same
-from lra.verify.mixture import rotated
 from lra.verify.requests import masks, requests
+from lra.verify.rotation import rotate
 from lra.verify.subject import Subject, position
 
 TOLERANCE = 1e-9
@@ -28,7 +28,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Every causal request in turn."""
     kinds = masks(subject, "scattered", "front")
     own = list(requests(subject, lengths=LENGTHS, causal=(True,), masks=kinds, batch=3))
-    for place, case in enumerate(rotated(subject, "streams", own, COUNT)):
+    for place, case in enumerate(rotate(own, COUNT, subject, "streams")):
         yield msgspec.structs.replace(case, seed=place)
 
 

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from lra.core.findings import Case
-from lra.verify.dropping import OTHER, drawn, dropping
+from lra.verify.dropping import OTHER, RATE, drawn, dropping
 from lra.verify.law import Broken, Law, binds_all, require_same
-from lra.verify.mixture import every_request, rotated, trained
+from lra.verify.mixture import every_request, trained
+from lra.verify.rotation import rotate
 from lra.verify.subject import Subject, seed_torch
 
 TOLERANCE = 1e-9
@@ -23,7 +24,7 @@ LENGTHS = (2, 7, 16, 37)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in turn, every other one in training, with dropout."""
-    yield from rotated(subject, "twice", every_request(subject, LENGTHS), COUNT)
+    yield from rotate(every_request(subject, LENGTHS), COUNT, subject, "twice")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -71,4 +72,5 @@ LAW = Law(
     claimed=binds_all,
     cases=cases,
     check=check,
+    dropout=RATE,
 )

@@ -18,8 +18,9 @@ from attention_impls.contract import Context, Layer
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, binds_all, is_not_empty
 from lra.verify.laws.determinism import random_states
-from lra.verify.mixture import every_request, rotated, state_tensors, trained
+from lra.verify.mixture import every_request, state_tensors, trained
 from lra.verify.process import settings, unusual
+from lra.verify.rotation import rotate
 from lra.verify.subject import Subject, attend
 
 COUNT = 10
@@ -36,7 +37,7 @@ def cases(subject: Subject) -> Iterator[Case]:
         own = [
             case for case in every_request(subject, lengths) if (case.n <= SMALL) == (count == 2)
         ]
-        yield from rotated(subject, "untouched", own, count)
+        yield from rotate(own, count, subject, "untouched")
 
 
 def check(subject: Subject, case: Case) -> None:
