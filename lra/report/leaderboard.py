@@ -158,11 +158,15 @@ def leaderboard(
 
 def front(entries: Iterable[Entry], scores: Accuracies | None) -> frozenset[Key]:
     """Return the front of accuracy and time: a mechanism is on it unless another is surely better
-    in one of the two and not surely worse in the other. No mixing is never on it."""
+    in one of the two and not surely worse in the other. No mixing is never on it, nor is what was
+    timed on a busy machine."""
     placed = [
         one
         for one in entries
-        if one.time and one.score and one.key.mechanism != NO_MIXING and not _is_nan(one.score)
+        if one.time
+        and one.score
+        and one.key.mechanism != NO_MIXING
+        and not (one.time.disturbed or _is_nan(one.score))
     ]
     order = _AccuracyOrder(scores)
 
