@@ -255,7 +255,9 @@ class _Ratios:
         keys, up = ["place", "origin", "tried", "variant"], [True, False, True, True]
         self._found: dict[tuple[str, str], Ratio] = {}
         for row in typed(own.sort_values(keys, ascending=up), _Row):
-            ratio = Ratio(row.ratio, row.ratio_spread, row.ratio_disturbed, row.place > 0)
+            # A busy machine sways times, and no bytes.
+            is_disturbed = row.ratio_disturbed and row.metric == "latency"
+            ratio = Ratio(row.ratio, row.ratio_spread, is_disturbed, row.place > 0)
             self._found.setdefault((row.metric, row.variant), ratio)
             ratio = msgspec.structs.replace(ratio, other_settings=True)
             self._found.setdefault((row.metric, row.mechanism), ratio)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.report.leaderboard import Entry, Leaderboard, Ratio
 from lra.report.model import Row, Table, Value
+from lra.report.plots.names import hollow_note
 from lra.report.sections.accuracy import score_text
 from lra.report.words import NO_VALUE, TIMES, figures, listing
 
@@ -129,4 +130,5 @@ def _notes(board: Leaderboard) -> list[str]:
     ratios = [one.time for one in board.entries if one.time]
     if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
         notes.append("Some were timed with other settings, or on another machine: see Trade-off.")
-    return notes
+    hollow = hollow_note(one.key for one in board.entries).strip()
+    return [*notes, hollow] if hollow else notes
