@@ -119,7 +119,7 @@ def _caption(board: Leaderboard) -> str:
 
 
 def _notes(board: Leaderboard) -> list[str]:
-    notes = []
+    notes: list[str] = []
     if board.front:
         notes.append(
             f"Bold: on the front of accuracy and {DOING[board.mode]} time, where differences are "
@@ -130,5 +130,6 @@ def _notes(board: Leaderboard) -> list[str]:
     ratios = [one.time for one in board.entries if one.time]
     if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
         notes.append("Some were timed with other settings, or on another machine: see Trade-off.")
-    hollow = hollow_note(one.key for one in board.entries).strip()
-    return [*notes, hollow] if hollow else notes
+    *before, last = notes or [""]
+    last += hollow_note(one.key for one in board.entries)
+    return [*before, last.strip()] if last else before
