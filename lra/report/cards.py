@@ -21,7 +21,7 @@ from lra.report.analysis import Analysis
 from lra.report.baselines import Simple, shortcut
 from lra.report.checks import Check, check_of, checks
 from lra.report.crossover import crossover_value, crossovers
-from lra.report.leaderboard import Entry, Leaderboard, leaderboard
+from lra.report.leaderboard import Entry, Leaderboard, Ratio, leaderboard
 from lra.report.load.frame import typed
 from lra.report.load.variants import chosen
 from lra.report.model import Row, Section, Table, Value, drawn, there
@@ -160,13 +160,24 @@ def _facts(
         return
     call = _MODES[board.mode]
     if entry.time and board.length:
-        text = f"{figures(entry.time.value, entry.time.spread, most=2)} of {EXACT}'s"
-        yield f"Time of a {call} at length {board.length:,}", text
+        yield f"Time of a {call} at length {board.length:,}", _share(entry.time)
     if entry.memory and board.length:
-        text = f"{figures(entry.memory.value, entry.memory.spread, most=2)} of {EXACT}'s"
-        yield f"Memory of a {call} at length {board.length:,}", text
+        yield f"Memory of a {call} at length {board.length:,}", _share(entry.memory)
     if entry.pays_from is not None:
-        yield f"Faster {call} from length", entry.pays_from.text
+        never = entry.pays_from.number == math.inf
+        text = "none compared" if never else entry.pays_from.text
+        yield f"Faster {call} from length", _marked(text, entry.pays_from.disturbed)
+
+
+def _share(one: Ratio) -> str:
+    """Return a cost over exact attention's in words, and that it is another machine's."""
+    where = ", on another machine" if one.elsewhere else ""
+    share = figures(one.value, one.spread, most=2)
+    return _marked(f"{share} of {EXACT}'s{where}", one.disturbed)
+
+
+def _marked(text: str, disturbed: bool) -> str:
+    return f"{text}, on a busy machine" if disturbed else text
 
 
 Shortcuts = Mapping[str, Simple | None]

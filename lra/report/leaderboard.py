@@ -158,11 +158,15 @@ def leaderboard(
 
 def front(entries: Iterable[Entry], scores: Accuracies | None) -> frozenset[Key]:
     """Return the front of accuracy and time: a mechanism is on it unless another is surely better
-    in one of the two and not surely worse in the other. No mixing is never on it."""
+    in one of the two and not surely worse in the other. No mixing is never on it, nor is what was
+    timed on a busy machine."""
     placed = [
         one
         for one in entries
-        if one.time and one.score and one.key.mechanism != NO_MIXING and not _is_nan(one.score)
+        if one.time
+        and one.score
+        and one.key.mechanism != NO_MIXING
+        and not (one.time.disturbed or _is_nan(one.score))
     ]
     order = _AccuracyOrder(scores)
 
@@ -251,7 +255,9 @@ class _Ratios:
         keys, up = ["place", "origin", "tried", "variant"], [True, False, True, True]
         self._found: dict[tuple[str, str], Ratio] = {}
         for row in typed(own.sort_values(keys, ascending=up), _Row):
-            ratio = Ratio(row.ratio, row.ratio_spread, row.ratio_disturbed, row.place > 0)
+            # A busy machine sways times, and no bytes.
+            is_disturbed = row.ratio_disturbed and row.metric == "latency"
+            ratio = Ratio(row.ratio, row.ratio_spread, is_disturbed, row.place > 0)
             self._found.setdefault((row.metric, row.variant), ratio)
             ratio = msgspec.structs.replace(ratio, other_settings=True)
             self._found.setdefault((row.metric, row.mechanism), ratio)

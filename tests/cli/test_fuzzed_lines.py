@@ -145,6 +145,8 @@ def fuzzed(lra: Run, finished: Finished, tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(*_: object, **__: object) -> None:
         raise LraError("nothing is measured here; leave it")
 
+    # Also where a module has it by name.
+    monkeypatch.setattr(launch.ForkServer, "__init__", refuse)
     monkeypatch.setattr(launch, "ForkServer", refuse)
     for name in ("build", "work_tree"):
         monkeypatch.setattr(revision, name, refuse)
@@ -189,6 +191,12 @@ def fuzz(lra: Run, seconds: float, first: int) -> tuple[int, dict[int, int]]:
         limits(seed(batch)(given(lines())(attempt)))()
         batch += 1
     return sum(codes.values()), codes
+
+
+@pytest.mark.parametrize("line", [("doctor", "--timing"), ("run", "--impl", "linear")])
+def test_nothing_is_measured_behind_a_fuzzed_line(fuzzed: Run, line: tuple[str, ...]) -> None:
+    ran = fuzzed(*line)
+    assert ran.returncode == 2 and "nothing is measured here" in ran.stderr
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -6,9 +6,12 @@ import msgspec
 
 from lra.core.records import Metric, Record
 from lra.report.assemble import analyse
+from lra.report.cards import cards
+from lra.report.leaderboard import leaderboard
 from lra.report.load.disturbed import disturbed
 from lra.report.load.select import Evidence, join
 from lra.report.sections.caveats import caveats
+from lra.report.sections.headline import headline
 
 from .sample import THERE, efficiency, quality
 
@@ -142,3 +145,21 @@ def test_a_disturbed_anchor_marks_every_ratio_to_it() -> None:
     assert not found["linear", 512]["disturbed"]
     marked = [found["linear", n]["ratio_disturbed"] for n in (512, 1024, 2048)]
     assert marked == [True, False, False]
+
+
+def test_a_busy_time_is_said_where_it_is_quoted_and_wins_no_front() -> None:
+    quick = efficiency("performer", 1024, "train", 1e-4)
+    accuracies = [quality(name, "text", 0.8) for name in ("performer", "linear", "sdpa")]
+    steps = [efficiency(name, n, "train", 1e-3) for name in ("linear", "sdpa") for n in (512, 1024)]
+
+    def told(timing: Record) -> tuple[set[str], str, dict[str, str]]:
+        analysis = analyse(join([*accuracies, *steps, timing], []))
+        page = next(one for one in cards(analysis) if one.mechanism == "performer")
+        members = {key.mechanism for key in leaderboard(analysis).front}
+        return members, headline(analysis).sentences[1], dict(page.facts)
+
+    cost = "Time of a training step at length 1,024"
+    front, sentence, facts = told(quick)
+    assert "performer" in front and "busy" not in sentence + facts[cost]
+    front, sentence, facts = told(slowed(quick, 13e-3, 16e-3))
+    assert "performer" not in front and "busy" in sentence and "busy" in facts[cost]

@@ -47,7 +47,9 @@ def tradeoff_figure(board: Leaderboard, looks: Looks, id: str = "tradeoff") -> F
     speed = {"train": "training speed", "forward": "forward speed"}[board.mode]
     notes = ["Right is faster, up is better, small is lean."]
     notes += ["Line: the front."] if len(steps) > 1 else []
-    notes += ["Faint: accuracy of a reference row."] if _has_reference(placed) else []
+    notes += ["Light: a row of the reference."] if _has_reference(placed) else []
+    elsewhere = any(one.time and one.time.elsewhere for one in placed)
+    notes += ["Dashed: timed on another machine."] if elsewhere else []
     return Figure(
         id=id,
         title="Accuracy against speed and memory",

@@ -30,6 +30,7 @@ EMPTY = "There is no record to report: run python -m lra run --impl performer, t
 _MOST = 5
 _NAMED = 3
 """Number of mechanisms that a sentence names."""
+_BUSY = " (timed on a busy machine)"
 
 
 def headline(analysis: Analysis) -> Headline:
@@ -146,7 +147,7 @@ def _costs_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
         memory = f" and {ratio_value(one.memory).text} its memory" if one.memory else ""
         return (
             f"At length {board.length:,} a {CALLS[board.mode]} of {board.name(one)} takes "
-            f"{ratio_value(one.time).text} the time of {EXACT}{memory}."
+            f"{ratio_value(one.time).text} the time of {EXACT}{memory}{_busy(timed)}."
         )
     fastest = sorted(timed, key=lambda one: one.time.value if one.time else 0.0)
     lean = [one for one in timed if one.memory]
@@ -156,8 +157,13 @@ def _costs_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
     least = f"; least memory: {listing(small)}" if small else ""
     return (
         f"Fastest {CALLS[board.mode]} at length {board.length:,}: {listing(fast)} the time of "
-        f"{EXACT}{least}."
+        f"{EXACT}{least}{_busy(fastest[:_NAMED])}."
     )
+
+
+def _busy(named: Sequence[Entry]) -> str:
+    """Words on times of a busy machine; empty where there are none."""
+    return _BUSY if any(one.time and one.time.disturbed for one in named) else ""
 
 
 def _decoding_costs(board: Leaderboard, asked: Sequence[Entry]) -> str:
@@ -179,16 +185,17 @@ def _crossing_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
     if len(timed) == 1:
         ((name, value),) = timed
         call = f"A {CALLS[board.mode]} of {name}"
+        busy = _BUSY if value.disturbed else ""
         if value.number == math.inf:
-            return f"{call} takes less time than {EXACT}'s at no length compared."
-        return f"{call} takes less time than {EXACT}'s from length {value.text}."
+            return f"{call} takes less time than {EXACT}'s at no length compared{busy}."
+        return f"{call} takes less time than {EXACT}'s from length {value.text}{busy}."
     pays = [own for own in timed if own[1].number is not None and math.isfinite(own[1].number)]
     pays.sort(key=lambda own: own[1].number or 0.0)
     late = [f"{name} {value.text}" for name, value in pays[-_NAMED:]]
     last = f", the last {listing(late)}" if late else ""
     return (
         f"{len(pays)} of {len(timed)} take less time for a {CALLS[board.mode]} than {EXACT} from "
-        f"some length on{last}."
+        f"some length on{last}{_BUSY if any(own.disturbed for _, own in pays[-_NAMED:]) else ''}."
     )
 
 

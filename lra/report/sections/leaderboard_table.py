@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.report.leaderboard import Entry, Leaderboard, Ratio
 from lra.report.model import Row, Table, Value
+from lra.report.plots.names import hollow_note
 from lra.report.sections.accuracy import score_text
 from lra.report.words import NO_VALUE, TIMES, figures, listing
 
@@ -118,7 +119,7 @@ def _caption(board: Leaderboard) -> str:
 
 
 def _notes(board: Leaderboard) -> list[str]:
-    notes = []
+    notes: list[str] = []
     if board.front:
         notes.append(
             f"Bold: on the front of accuracy and {DOING[board.mode]} time, where differences are "
@@ -129,4 +130,6 @@ def _notes(board: Leaderboard) -> list[str]:
     ratios = [one.time for one in board.entries if one.time]
     if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
         notes.append("Some were timed with other settings, or on another machine: see Trade-off.")
-    return notes
+    *before, last = notes or [""]
+    last += hollow_note(one.key for one in board.entries)
+    return [*before, last.strip()] if last else before
