@@ -61,7 +61,7 @@ def sentences(changes: Changes) -> list[str]:
         f"{n} {'is' if n == 1 else 'are'} {_CALLED[verdict]}" for verdict, n in numbers.items() if n
     ]
     counts = [*counts[:-1], f"{counts[-1]} ({_reasons(unlike)})"] if unlike else counts
-    of_all = [f"Of {count(len(changes.lines), 'figure')} {listing(counts)}."] if counts else []
+    of_all = [f"{count(len(changes.lines), 'figure')}: {listing(counts)}."] if counts else []
     first = f"{names}: {'; '.join(found) or 'no reliable change'}."
     return [first, *of_all, *_ambiguous(changes), *rest]
 

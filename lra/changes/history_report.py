@@ -180,7 +180,7 @@ def notes(history: History) -> list[str]:
     """Return what is missing or could not be read."""
     found = [f"No night in {name}: {reason}." for name, reason in history.unread.items()]
     found += [
-        f"Of the night {one.name} {count(len(one.left_out), 'record')} left out: "
+        f"Night {one.name}: {count(len(one.left_out), 'record')} left out: "
         f"{one.left_out[0]}{'; ...' if len(one.left_out) > 1 else ''}."
         for one in history.nights
         if one.left_out

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lra.verdict.baseline import Figures
 
 
-@click.group("baseline", short_help="What the gate holds mechanisms against.")
+@click.group("baseline", short_help="Figures that the gate holds mechanisms against.")
 def command() -> None:
     """Show or update the baselines that `lra check` holds mechanisms against.
 
@@ -26,7 +26,7 @@ def command() -> None:
     """
 
 
-@command.command("show", short_help="What there is for this machine, and why.")
+@command.command("show", short_help="Baselines of this machine, and why.")
 @options.takes(CheckSpec, "mechanisms", "device", "baselines")
 def show(spec: CheckSpec) -> int:
     """Print why and when this machine's baseline was taken, and its figures."""

@@ -28,7 +28,7 @@ class _IncomparableError(LraError):
     exit_code = INCONCLUSIVE
 
 
-@click.command("compare", short_help="What changed between two stores, revisions or mechanisms.")
+@click.command("compare", short_help="Changes between two stores, revisions or mechanisms.")
 @click.argument("before", metavar="A", type=flags.Folder(str))
 @click.argument("after", metavar="B", type=flags.Folder(str))
 @options.option(OutputSpec, "store")
@@ -37,7 +37,7 @@ class _IncomparableError(LraError):
     "--pairs",
     type=click.IntRange(min=2),
     metavar="N",
-    help="Of two revisions: pairs of processes for each cell. Default: 12, and up to 48 where "
+    help="Two revisions: pairs of processes for each cell. Default: 12, and up to 48 where "
     "their noise asks for more.",
 )
 @click.option(

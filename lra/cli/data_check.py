@@ -45,7 +45,7 @@ def command(task: str | None, source: str, scale: str, rules: Rules | None) -> i
     python -m lra data check text --from reviews/
     python -m lra data check --from lra_release
 
-    Of a prepared set, also one that a run keeps in the cache, the files are compared with what was
+    In a prepared set, also one that a run keeps in the cache, the files are compared with what was
     written. Exit code 0 where nothing is wrong, 1 where something is, 2 where a set could not be
     read.
     """

@@ -20,7 +20,7 @@ decode: step by step, exact (as in one pass), approximate, none"""
 KINDS = ("impls", "tasks", "positions", "suites", "scales")
 
 
-@click.command("list", short_help="What there is: impls, tasks, positions, suites, scales.")
+@click.command("list", short_help="Names: impls, tasks, positions, suites, scales.")
 @click.argument("what", metavar="WHAT", type=flags.Choice(KINDS))
 @click.option("--verbose", is_flag=True, help="All that is declared, settings and defaults too.")
 @options.option(OutputSpec, "as_json")

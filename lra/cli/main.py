@@ -84,7 +84,7 @@ def lra_command() -> None:
 
     \b
     First contact:   python -m lra run --impl performer
-    What there is:   python -m lra list impls
+    Names:           python -m lra list impls
     """
 
 

@@ -52,7 +52,7 @@ class ReportTakenError(UsageError):
     "--price",
     type=float,
     metavar="AMOUNT",
-    help="Of a kWh, any currency: adds an estimate of cost.",
+    help="Price of a kWh, any currency: adds an estimate of cost.",
 )
 @click.option(
     "--compare",

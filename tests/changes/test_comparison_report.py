@@ -26,7 +26,7 @@ def test_the_first_sentence_has_the_largest_change_and_the_second_the_rest() -> 
         "new against old: time slower in 2 of 3 cells, the most performer train 1024 "
         "heads 4 x 64: 3.00 "
     )
-    assert second == "Of 3 figures 1 is the same."
+    assert second == "3 figures: 1 is the same."
     table = changed_table(found)
     assert table is not None and table.columns == ("figure", "old", "new", "change", "verdict")
     assert [row.label.split()[2] for row in table.rows] == ["1024", "512"]
@@ -59,11 +59,11 @@ def test_incomparable_figures_are_counted_by_their_reason() -> None:
     refused = timed(0.0, 0.0, length=2048, status="unsupported")
     assert sentences(compared(OLD, [*timed(0.01, 0.01), *other, *timed(0.01, length=2048)])) == [
         "new against old: no reliable change.",
-        "Of 3 figures 2 are the same and 1 is incomparable (another configuration).",
+        "3 figures: 2 are the same and 1 is incomparable (another configuration).",
     ]
     reasons = "another configuration: 1; unsupported: 1"
     assert sentences(compared(OLD, [*timed(0.01, 0.01), *other, *refused]))[1] == (
-        f"Of 3 figures 1 is the same and 2 are incomparable ({reasons})."
+        f"3 figures: 1 is the same and 2 are incomparable ({reasons})."
     )
     assert sentences(compared(OLD, [*other, *refused])) == [
         f"new against old: none of 2 figures can be compared ({reasons}).",

@@ -20,12 +20,14 @@ from hypothesis import strategies as st
 from lra.cli.flags import known_names
 from lra.cli.main import VERBS, lra_command
 from lra.core.errors import LONGEST, LraError
-from lra.engine.gate import revision
+from lra.engine.gate import revision, self_test
 from lra.engine.process import launch
+from lra.engine.process.launch import ForkServer
 from lra.report.words import count
 
 from .conftest import TINY, Finished, Run
 from .drivers import long_seconds
+from .warm import Warm
 
 KNOWN = {0, 1, 2, 3, 4, 130}
 VALUES = (
@@ -145,9 +147,10 @@ def fuzzed(lra: Run, finished: Finished, tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(*_: object, **__: object) -> None:
         raise LraError("nothing is measured here; leave it")
 
-    # Also where a module has it by name.
-    monkeypatch.setattr(launch.ForkServer, "__init__", refuse)
-    monkeypatch.setattr(launch, "ForkServer", refuse)
+    # A module may have either of them by name: the class, or the warm server that stood for it when
+    # the module was imported.
+    monkeypatch.setattr(ForkServer, "__init__", refuse)
+    monkeypatch.setattr(Warm, "start", refuse)
     for name in ("build", "work_tree"):
         monkeypatch.setattr(revision, name, refuse)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -193,8 +196,19 @@ def fuzz(lra: Run, seconds: float, first: int) -> tuple[int, dict[int, int]]:
     return sum(codes.values()), codes
 
 
+@pytest.mark.parametrize("stands", [None, "class", "warm"])
 @pytest.mark.parametrize("line", [("doctor", "--timing"), ("run", "--impl", "linear")])
-def test_nothing_is_measured_behind_a_fuzzed_line(fuzzed: Run, line: tuple[str, ...]) -> None:
+def test_nothing_is_measured_behind_a_fuzzed_line(
+    fuzzed: Run,
+    line: tuple[str, ...],
+    stands: str | None,
+    warm: Warm,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if stands:
+        by_name = ForkServer if stands == "class" else lambda: warm
+        monkeypatch.setattr(self_test, "ForkServer", by_name)
+        monkeypatch.setattr(launch, "ForkServer", by_name)
     ran = fuzzed(*line)
     assert ran.returncode == 2 and "nothing is measured here" in ran.stderr
 

@@ -150,7 +150,7 @@ class AxesSpec(Frozen, frozen=True, kw_only=True):
     head_widths: Annotated[
         tuple[int, ...], Option("Width of a head. E.g. 32,64.", "--head-width", "N[,N...]")
     ] = ()
-    modes: Annotated[tuple[Mode, ...], Option("What is timed.", "--mode")] = ()
+    modes: Annotated[tuple[Mode, ...], Option("Calls that are timed.", "--mode")] = ()
     levels: Annotated[tuple[Level, ...], Option("How much of a model is timed.", "--level")] = ()
     directions: Annotated[
         tuple[Direction, ...], Option("Who may attend to whom.", "--direction")

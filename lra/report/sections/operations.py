@@ -8,7 +8,7 @@ import pandas as pd
 from lra.report.costs import Costs
 from lra.report.model import Table, Value
 from lra.report.rows import row_keys
-from lra.report.words import NO_VALUE, TIMES, count, figures, listing
+from lra.report.words import NO_VALUE, TIMES, figures, listing
 
 ALIKE = 1e-3
 """Share of the count within which a formula agrees with it."""
@@ -55,7 +55,7 @@ def declared_table(declared: pd.DataFrame, number: int) -> Table | None:
     return Table(
         id=f"declared-{number}",
         title="Declared operations of a forward pass, as a multiple of those counted",
-        caption=f"Of mechanisms where they differ by more than {100 * ALIKE:g} %.",
+        caption=f"Mechanisms where they differ by more than {100 * ALIKE:g} %.",
         corner="mechanism",
         columns=tuple(map(str, lengths)),
         rows=tuple(
@@ -77,8 +77,8 @@ def agreement(declared: pd.DataFrame) -> list[str]:
     if every - off:
         whole = f"all {len(every)} compared" if not off else f"{len(every - off)} of {len(every)}"
         found.append(
-            f"Of {count(len(every), 'mechanism')}, {whole} count in a forward pass the operations "
-            f"that they declare (within {100 * ALIKE:g} %)."
+            "Mechanisms that count in a forward pass the operations that they declare "
+            f"(within {100 * ALIKE:g} %): {whole}."
         )
     if uncounted:
         found.append(f"In a library's kernel torch sees no product: {listing(uncounted)}.")

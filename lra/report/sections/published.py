@@ -129,7 +129,7 @@ def _accuracies(scores: Accuracies, lines: Sequence[Line], analysis: Analysis) -
     return Table(
         id=f"published-{scores.setting.id}",
         title="Published accuracies, %",
-        caption="Of each mechanism first what was measured here, means of the tasks of this table.",
+        caption="Each mechanism's first row was measured here. Means are of this table's tasks.",
         corner="mechanism, publication",
         columns=(
             *(column.title for column in scores.columns),
@@ -202,7 +202,7 @@ def _distances(scores: Accuracies, papers: Sequence[Quality]) -> Table:
     return Table(
         id=f"protocol-distance-{scores.setting.id}",
         title="Settings in which publications differ",
-        caption="Of those that they state, and the length of their inputs.",
+        caption="Conditions that they state, and the length of their inputs.",
         corner="publication",
         columns=tuple(column.title for column in scores.columns),
         rows=tuple(rows),

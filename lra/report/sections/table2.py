@@ -188,7 +188,7 @@ def _suspects(paper: Efficiency, one: OwnFigures, figure: Figure) -> list[str]:
 def _unknown(paper: Efficiency, one: OwnFigures) -> list[str]:
     """Sentence on LRA's rows that were not measured."""
     lacking: Sequence[str] = [n for n in paper.rows if n not in {key.mechanism for key in one.keys}]
-    return [f"Of LRA's not run here: {listing(lacking)}."] if lacking else []
+    return [f"Rows of LRA's not run here: {listing(lacking)}."] if lacking else []
 
 
 def _joined(*parts: str) -> str:
