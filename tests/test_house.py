@@ -8,7 +8,9 @@ import keyword
 import re
 import tomllib
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
+from tokenize import COMMENT, generate_tokens
 from typing import get_args
 
 import pytest
@@ -74,3 +76,49 @@ def test_the_contract_of_imports_names_every_family() -> None:
         "name each folder of attention_impls that holds mechanisms or positions, and no other, in "
         "the contract 'Mechanisms and tasks are reached by name' of pyproject.toml"
     )
+
+
+SENTENCE = re.compile(r"(?:\A|[.!?:]\s+|\n\s*\n\s*)(What|Of|Those)\s[a-z{`]")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def texts(source: str) -> Iterator[str]:
+    """Yield every string and comment; a place to fill in reads `{}`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            parts = (v.value if isinstance(v, ast.Constant) else "{}" for v in node.values)
+            yield "".join(map(str, parts))
+    comments = (t for t in generate_tokens(StringIO(source).readline) if t.type == COMMENT)
+    yield from (comment.string.lstrip("# ") for comment in comments)
+
+
+def begun_badly(text: str) -> list[str]:
+    """Return its sentences that begin with What, Of or Those, questions not counted."""
+    found = [text[m.start() :] for m in SENTENCE.finditer(text)]
+    return [one for one in found if not re.match(r"[^.]*\?", one)]
+
+
+def test_sentences_that_begin_badly_are_found() -> None:
+    assert begun_badly("Fine. What is left is bad.") and begun_badly("Of two, the first.")
+    assert not begun_badly("What is it?") and not begun_badly("It is what is left.")
+    assert [t for t in texts('x = f"{y} z"  # Those of it\n') if begun_badly(t)]
+
+
+@pytest.mark.parametrize("room", ["lra", "tasks", "attention_impls", "tests"])
+def test_no_sentence_begins_with_what_of_or_those(room: str) -> None:
+    files = sorted((ROOT / room).rglob("*.py"))
+    found = [
+        f"{file.relative_to(ROOT)}: {bad[:60]}"
+        for file in files
+        if file != Path(__file__)
+        for text in texts(file.read_text(encoding="utf-8"))
+        for bad in begun_badly(text)
+    ]
+    assert files and not found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_sentence_of_a_page_begins_so(page: Path) -> None:
+    assert not begun_badly(page.read_text(encoding="utf-8"))

@@ -25,7 +25,7 @@ def argument_left_out(error: Exception, left_out: Collection[str]) -> str:
         return ""
     for place in frames:
         frame = place.frame
-        # What is unpacked stands outside of the expression that fails, its targets.
+        # The targets of unpacking stand outside of the expression that fails.
         text = place.text if "unpack" in str(error) else place.expression
         for name in _names(text):
             if name in left_out and frame.f_locals.get(name, ...) is None:

@@ -284,7 +284,7 @@ def laws_table(check: Check | None) -> Table | None:
         title="Claims tried",
         caption=f"{check.cell.form} form, torch {check.cell.torch}, on {check.cell.device}.",
         corner="law",
-        columns=("verdict", "cases", "what it says", "detail"),
+        columns=("verdict", "cases", "statement", "detail"),
         rows=tuple(
             Row(
                 f.law,

@@ -1,4 +1,4 @@
-"""What was tried is summed up from the cases themselves."""
+"""A summary of the cases tried, made from the cases themselves."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def _weighs(layer: Layer, case: Case, context: Context) -> bool:
 
 LAW = Law(
     name="bias",
-    says="what positions add to the logits is honoured, and trained",
+    says="a bias of positions on the logits is honoured, and trained",
     claimed=lambda card: card.capabilities.bias,
     cases=cases,
     check=check,

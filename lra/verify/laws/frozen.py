@@ -1,4 +1,4 @@
-"""What is frozen changes no other gradient: inputs, another sequence, and each subset of the
+"""Frozen parts change no other gradient: inputs, another sequence, and each subset of the
 projections to queries, keys, values and output.
 
 A backward pass written by hand has to know which gradients are asked for.
@@ -109,7 +109,7 @@ def _frozen(layer: Layer, case: Case, x_BND: Tensor, source_BMD: Tensor | None) 
 
 
 def _describe(leaves: dict[str, Tensor] | dict[str, nn.Parameter]) -> str:
-    """Return what is frozen, in words."""
+    """Name the frozen parts, in words."""
     frozen = [name for name, leaf in leaves.items() if not leaf.requires_grad]
     owners = dict.fromkeys(name.removesuffix(".weight").removesuffix(".bias") for name in frozen)
     return (
@@ -121,7 +121,7 @@ def _describe(leaves: dict[str, Tensor] | dict[str, nn.Parameter]) -> str:
 
 LAW = Law(
     name="frozen",
-    says="what is frozen changes no other gradient",
+    says="frozen parts change no other gradient",
     claimed=binds_all,
     cases=cases,
     check=check,

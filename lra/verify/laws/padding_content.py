@@ -110,7 +110,7 @@ def _require_no_gradient(
 
 LAW = Law(
     name="padding_content",
-    says="what padded positions hold changes nothing",
+    says="the content of padded positions changes nothing",
     claimed=lambda card: card.capabilities.padding != "none",
     cases=cases,
     check=check,

@@ -69,7 +69,7 @@ def check(subject: Subject, case: Case) -> None:
 
 LAW = Law(
     name="refusal",
-    says="what is not claimed is refused in one line",
+    says="a request that is not claimed is refused in one line",
     claimed=binds_all,
     cases=cases,
     check=check,

@@ -223,8 +223,8 @@ class PositionsFirst(Dense, law="beams", stranger=""):
 
 
 class GainsByRow(Dense, law="beams", stranger=""):
-    """What a prompt says of each example is kept on the layer by row: a reordered state meets
-    another row's."""
+    """A figure that a prompt sets for each example is kept on the layer by row: a reordered state
+    meets another row's."""
 
     card = card(softmax="never")
     gains: Tensor | None = None
