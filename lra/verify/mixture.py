@@ -19,7 +19,7 @@ from attention_impls.contract import Context, Layer, Position
 from lra.core.findings import Case
 from lra.verify.law import projected_gradients
 from lra.verify.laws.bias import LearnedBias
-from lra.verify.requests import cross_directions, directions, masks, requests
+from lra.verify.requests import cross_directions, directions, masks, position_schemes, requests
 from lra.verify.subject import Subject, seed_torch
 
 Mode = Literal["grad", "no_grad", "inference"]
@@ -82,8 +82,11 @@ def earlier(subject: Subject, case: Case) -> list[Ask]:
         crossed = subject.card.capabilities.cross and chance.random() < 0.25
         crossed = case.m is not None if alike else crossed
         ways = cross_directions(subject) if crossed else directions(subject)
-        schemes = ["none", *["alibi"] * subject.card.capabilities.bias]
-        schemes += ["rope"] * subject.card.capabilities.rotary
+        schemes = [
+            scheme
+            for scheme in position_schemes(subject)
+            if not subject.refuses(msgspec.structs.replace(case, position=scheme))
+        ]
         shape = {
             "n": chance.choice(LENGTHS),
             "m": chance.choice(SOURCES) if crossed else None,

@@ -47,7 +47,7 @@ def check(subject: Subject, case: Case) -> None:
     several keys: an oracle that ignores it agrees with a mechanism that does."""
     oracle.check(subject, case)
     layer = subject.build(case)
-    scheme = LearnedBias(layer.dims).to(subject.device, torch.float64)
+    scheme = LearnedBias(layer.dims).to(subject.device, subject.dtype(case))
     context = replace(subject.context(case, layer), position=scheme)
     x_BND, _ = subject.inputs(case)
     found = layer(x_BND, context).y_BND
