@@ -38,7 +38,7 @@ class Chunked(ExactSoftmax):
 
     Config = ChunkedConfig
     config: ChunkedConfig
-    trials = (ChunkedConfig(query_chunk=8, key_chunk=5), ChunkedConfig(query_chunk=3, key_chunk=16))
+    trials = (ChunkedConfig(query_chunk=4, key_chunk=3), ChunkedConfig(query_chunk=1, key_chunk=8))
 
     card = AttentionCard(
         title="Softmax, chunked",
