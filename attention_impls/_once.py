@@ -1,4 +1,4 @@
-"""Backward passes that are written by hand, for first derivatives: others are refused."""
+"""Backward passes that give first derivatives alone: gradients of gradients are refused."""
 
 from __future__ import annotations
 
@@ -21,11 +21,22 @@ def once_differentiable(backward: Callable[..., Gradients]) -> Callable[..., Gra
 
     @wraps(backward)
     def refusing(ctx: Any, *upstream: Tensor) -> Gradients:
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            raise RuntimeError(
-                "create_graph=True: this attention's backward pass is written by hand and has no "
-                "derivative; take 'full' for gradients of gradients"
-            )
+        _require_no_graph()
         return backward(ctx, *upstream)
 
     return refusing
+
+
+def refuse_second_derivative(x: Tensor) -> Tensor:
+    """Return a tensor whose backward pass refuses to be part of a graph."""
+    if x.requires_grad and not torch.compiler.is_compiling():
+        x.register_hook(_require_no_graph)
+    return x
+
+
+def _require_no_graph(*_: Tensor) -> None:
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        raise RuntimeError(
+            "create_graph=True: this attention's backward pass has no derivative; take 'full' for "
+            "gradients of gradients"
+        )

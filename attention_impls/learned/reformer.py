@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_impls._draws import seeded
+from attention_impls._once import refuse_second_derivative
 from attention_impls.contract import (
     Attention,
     Context,
@@ -361,7 +362,9 @@ class Reformer(Attention):
         if self.config.parity == "lra2021":
             return q_BHNK
         precise = torch.promote_types(q_BHNK.dtype, torch.float32)
-        return F.normalize(q_BHNK.to(precise), dim=-1).to(q_BHNK.dtype)
+        # Its second derivative is NaN at a query of zero, as that of padding is without biases.
+        k_BHNK = refuse_second_derivative(F.normalize(q_BHNK.to(precise), dim=-1))
+        return k_BHNK.to(q_BHNK.dtype)
 
     def _size(self, n: int) -> int:
         """Return S for n positions."""

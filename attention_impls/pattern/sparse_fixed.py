@@ -95,13 +95,12 @@ class SparseFixed(UnionOfPatterns):
         union_NM = torch.zeros(n, m, dtype=torch.bool)
         for place in range(n):
             i = place + (m - n if context.causal else 0)
+            read = []
             for j in range(m):
                 block, rest = divmod(j - token, size)
-                union_NM[place, j] = (
-                    block == (i - token) // size
-                    or rest >= size - self.config.summary
-                    or (arena and rest == 0)
-                )
+                summary = rest >= size - self.config.summary or (arena and rest == 0)
+                read.append(block == (i - token) // size or summary)
+            union_NM[place] = torch.tensor(read, dtype=torch.bool)
             if context.causal or arena:
                 union_NM[place, i + 1 :] = False
             if token and place == 0:

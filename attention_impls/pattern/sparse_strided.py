@@ -94,8 +94,8 @@ class SparseStrided(UnionOfPatterns):
         union_NM = torch.zeros(n, m, dtype=torch.bool)
         for place in range(n):
             i = place + (m - n if context.causal else 0)
-            for j in range(m):
-                union_NM[place, j] = abs(i - j) < stride or (i - j) % stride == 0
+            read = [abs(i - j) < stride or (i - j) % stride == 0 for j in range(m)]
+            union_NM[place] = torch.tensor(read, dtype=torch.bool)
             if context.causal:
                 union_NM[place, i + 1 :] = False
         return union_NM

@@ -82,11 +82,9 @@ def earlier(subject: Subject, case: Case) -> list[Ask]:
         crossed = subject.card.capabilities.cross and chance.random() < 0.25
         crossed = case.m is not None if alike else crossed
         ways = cross_directions(subject) if crossed else directions(subject)
-        schemes = [
-            scheme
-            for scheme in position_schemes(subject)
-            if not subject.refuses(msgspec.structs.replace(case, position=scheme))
-        ]
+        # Rotary positions turn pairs of features.
+        odd = case.head_width % 2 == 1
+        schemes = [one for one in position_schemes(subject) if one != "rope" or not odd]
         shape = {
             "n": chance.choice(LENGTHS),
             "m": chance.choice(SOURCES) if crossed else None,

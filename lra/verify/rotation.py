@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from random import Random
+from typing import TypeVar
 
-from lra.core.findings import Case
 from lra.core.hashing import value_hash
 from lra.verify.subject import Subject
 
+Kind = TypeVar("Kind")
 
-def rotate(cases: Iterable[Case], most: int, subject: Subject, law: str) -> list[Case]:
+
+def rotate(cases: Iterable[Kind], most: int, subject: Subject, law: str) -> list[Kind]:
     """Return at most so many cases in their order, chosen by the names of mechanism and law."""
     every = list(cases)
     if subject.full or len(every) <= most:

@@ -20,7 +20,7 @@ from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
 GROWTH = (-16.0, 1e3, -1e3)
-EVERY_PLACE = 130
+EVERY_PLACE = 66
 """Longest length at which inputs grow after every place; beyond, after some."""
 
 
@@ -55,7 +55,11 @@ def _check(subject: Subject, case: Case) -> None:
             other[:, last + 1 :] *= growth
             found = layer(other, context).y_BND[:, stays]
             what = f"outputs up to position {last} when later inputs are multiplied by {growth:g}"
-            require_same(found, y_BND[:, stays], what, subject.allowed(TOLERANCE, case))
+            allowed = subject.allowed(TOLERANCE, case)
+            if case.dtype == "float32":
+                # A transform over the sequence rounds by its largest input.
+                allowed *= abs(growth / GROWTH[0])
+            require_same(found, y_BND[:, stays], what, allowed)
         if case.mask == "none" and last in closely:
             found = layer(x_BND[:, stays], context).y_BND
             what = f"outputs up to position {last} when the input ends there"
