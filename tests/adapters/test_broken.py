@@ -113,7 +113,7 @@ class Halves(zoo.Keeps):
 @pytest.mark.parametrize(
     ("what", "ending", "words"),
     [
-        (AnotherShape, "error", "(1, 1, 7)"),
+        (AnotherShape, "error", "belongs"),
         (NotANumber, "", "not finite"),
         (NeedsMore, "error", "'rank'"),
         (Raises, "error", "KeyError: 'q'"),

@@ -30,9 +30,11 @@ from lra.verify.subject import Subject
 
 AS_THEY_ARE = ("memory_growth", "operation_growth", "time_growth", "convergence")
 """Laws that small blocks would falsify."""
-OF_KEYS_AND_VALUES = ("support", "values_causality")
+OF_KEYS_AND_VALUES = ("support", "values_causality", "whole_values")
 """Laws that a `Mixer` cannot be tried by: it has no keys and values apart from its inputs. It keeps
 `causality`."""
+UNDER_DROPOUT = ("dropout_mean", "dropout_gradient", "dropout_leaks")
+"""Laws that a mechanism cannot be tried by where dropout changes nothing."""
 FUSED = [
     "sdpa",
     "grouped_query",
@@ -86,8 +88,9 @@ class Once(Subject):
 def asked(name: str, law: Law, **where: Any) -> Subject:
     """A mechanism as it is tried here."""
     mechanism: Any = load(find("mechanism", name))
-    # A parameter per pair of blocks is trained by an input of several blocks only.
-    kind = Subject if law.name == "gradient_flow" else Quick
+    # A parameter per pair of blocks is trained by an input of several blocks only, and a setting may
+    # have an effect beside one configuration alone.
+    kind = Subject if law.name in ("gradient_flow", "setting_felt") else Quick
     return kind(mechanism, mechanism.Config(), **where)
 
 
@@ -95,11 +98,20 @@ def judge(name: str, law: Law, subject: Subject) -> None:
     """Fail where a law is broken, or left out though there is something to try it on."""
     found = kit.try_law(law, subject)
     assert found.verdict != "failed", found
-    without = law.name in OF_KEYS_AND_VALUES and issubclass(subject.mechanism, Mixer)
-    assert (found.verdict == "skipped") == (without and law.claimed(subject.card)), (
+    assert (found.verdict == "skipped") == _has_nothing_to_try(law, subject), (
         f"{name} and the law '{law.name}' ({law.says}): {found}. Where there is nothing to try it "
         "on, claim less in the card, or add configurations to `trials` in the mechanism's file"
     )
+
+
+def _has_nothing_to_try(law: Law, subject: Subject) -> bool:
+    if law.name in UNDER_DROPOUT:
+        (dropout,) = kit.select(["dropout"])
+        return kit.try_law(dropout, subject).verdict == "not claimed"
+    if law.name == "setting_felt":
+        return not subject.config.__struct_fields__
+    is_mixer = issubclass(subject.mechanism, Mixer)
+    return law.name in OF_KEYS_AND_VALUES and is_mixer and law.claimed(subject.card)
 
 
 @pytest.mark.parametrize("name", names("mechanism"))

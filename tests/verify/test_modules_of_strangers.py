@@ -118,7 +118,7 @@ class HiddenByAScale(NotCausal):
 @pytest.mark.parametrize(
     ("fault", "law", "words"),
     [
-        (KeysDetached, "gradcheck", "input"),
+        (KeysDetached, "gradcheck", "gradient"),
         (LogitsGradientTooLarge, "gradcheck", "input"),
         (WeightGradientTooLarge, "gradcheck", "parameters"),
         (LeaksBehindANorm, "causality", "position 24"),

@@ -167,7 +167,7 @@ def _means(v_BGMV: Tensor, context: Context) -> Tensor:
 
 LAW = Law(
     name="degenerate",
-    says="zeros, equal tokens, equal keys and one huge token are as they should be",
+    says="zeros, equal tokens or keys and one huge token are as they should be",
     claimed=binds_all,
     cases=cases,
     check=check,
