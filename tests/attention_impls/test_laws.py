@@ -88,7 +88,7 @@ class Once(Subject):
 def asked(name: str, law: Law, **where: Any) -> Subject:
     """A mechanism as it is tried here."""
     mechanism: Any = load(find("mechanism", name))
-    # A parameter per pair of blocks is trained by an input of several blocks only, and a setting may
+    # A parameter per pair of blocks is trained by an input of several blocks only; a setting may
     # have an effect beside one configuration alone.
     kind = Subject if law.name in ("gradient_flow", "setting_felt") else Quick
     return kind(mechanism, mechanism.Config(), **where)
