@@ -94,7 +94,8 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
         echo(f"{name}: {record.status}: {record.failure.message}\n")
         return
     tally = Counter(finding.verdict for finding in record.findings)
-    counts = ", ".join(f"{number} {verdict}" for verdict, number in tally.items())
+    verdicts = sorted(tally, key=lambda verdict: verdict != "failed")
+    counts = ", ".join(f"{tally[verdict]} {verdict}" for verdict in verdicts)
     echo(f"{name}: {counts}  [{record.seconds:.1f} s]")
     if not quiet:
         for words in (*_assumptions(record), *describe_extent(record.findings)):
@@ -104,6 +105,7 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
     telling = [f for f in record.findings if f.law not in following.get(f.follows, ())]
     shown = [f for f in telling if not quiet or f.verdict == "failed"]
     groups = [[f] for f in shown] if cell.laws else _fold_alike(shown)
+    groups.sort(key=lambda group: group[0].verdict != "failed")
     rows = [
         (
             first.verdict.upper() if first.verdict == "failed" else first.verdict,

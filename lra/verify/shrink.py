@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from lra.core.findings import Case, Finding
+from lra.verify.case_check import why_unfit
 from lra.verify.clear_difference import clearest, is_as_clear
 from lra.verify.law import Law
 from lra.verify.subject import Subject
@@ -16,6 +18,9 @@ from lra.verify.trial import try_case
 
 BELOW = 40
 """Longest input up to which each length is tried."""
+
+REQUEST = {"position": "none", "mask": "none", "causal": False}
+"""The plainest request: its fields are left out one by one."""
 
 LONGER = (64, 65, 129, 257, 513)
 """Lengths tried beyond."""
@@ -34,6 +39,9 @@ def shrink(found: Finding, law: Law, subject: Subject) -> Finding:
                 break
             if not law.takes(smaller) or subject.refuses(smaller):
                 continue
+            # Laws differ in which requests make sense to them.
+            if change.keys() & REQUEST.keys() and why_unfit(law, replace(subject, only=smaller)):
+                continue
             again = try_case(law, subject, [smaller])
             if _is_same_failure(again, found):
                 case, smallest = smaller, again
@@ -46,6 +54,7 @@ def _groups(case: Case) -> Iterator[list[dict[str, Any]]]:
     fails is kept."""
     yield [{"training": False}]
     yield [{"dtype": "float64"}]
+    yield from ([{name: plain}] for name, plain in REQUEST.items())
     # The first example of a mask may be one without padding.
     yield [{"batch": batch} for batch in range(1 if case.mask == "none" else 2, case.batch)]
     yield [{"layer": layer} for layer in range(case.layer)]

@@ -15,6 +15,7 @@ from msgspec import inspect
 from torch import Tensor
 
 from attention_impls.contract import Context, Dims, MechanismConfig
+from lra.adapters.masks import MaskedConfig
 from lra.core.errors import LraError
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Reported, binds_all, is_not_empty
@@ -23,6 +24,8 @@ from lra.verify.requests import directions
 from lra.verify.subject import Subject, seed_torch
 
 LENGTH = 37
+OF_THE_ADAPTER = MaskedConfig.__struct_fields__
+"""Settings of ours that say how somebody's own class is to be called."""
 STEPS = (1, 2, 3)
 """Optimiser steps after which draws are looked at."""
 
@@ -41,7 +44,7 @@ def check(subject: Subject, case: Case) -> None:
     for field in inspect.multi_type_info([subject.mechanism.Config])[0].fields:  # type: ignore[attr-defined]
         if _is_felt(outcomes, dims, field):
             continue
-        if field.name not in subject.card.without_effect:
+        if field.name not in (*subject.card.without_effect, *OF_THE_ADAPTER):
             unfelt.append(field.name)
     if unfelt and not subject.is_ours:
         raise Reported(f"no effect was seen of {', '.join(unfelt)}")
