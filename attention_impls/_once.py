@@ -30,7 +30,7 @@ def once_differentiable(backward: Callable[..., Gradients]) -> Callable[..., Gra
 def refuse_second_derivative(x: Tensor) -> Tensor:
     """Return a tensor whose backward pass refuses to be part of a graph."""
     if x.requires_grad and not torch.compiler.is_compiling():
-        x.register_hook(_require_no_graph)
+        x.register_hook(_require_no_graph)  # type: ignore[no-untyped-call]
     return x
 
 

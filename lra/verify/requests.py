@@ -16,6 +16,10 @@ SHORT = 40
 TYPED = (7, 37, 16)
 """Lengths at which other types than float64 are tried."""
 
+TYPED_FAR = 300
+"""A longer one, tried once in each type: kernels are chosen by type and length at once, and
+bfloat16 counts to 256."""
+
 
 def directions(subject: Subject) -> list[bool]:
     """Return the values of `causal` that the card claims."""
@@ -38,6 +42,11 @@ def position_schemes(subject: Subject) -> list[str]:
     claims."""
     can = subject.card.capabilities
     return ["none", *["alibi"] * can.bias, *["rope"] * can.rotary]
+
+
+def other_dtypes(subject: Subject) -> tuple[DtypeName, ...]:
+    """Return the types that a law is tried in besides float64."""
+    return ("float32", *half_dtypes(subject))
 
 
 def half_dtypes(subject: Subject) -> tuple[DtypeName, ...]:
@@ -98,3 +107,5 @@ def requests(
     if far:
         for n in subject.far:
             yield Case(n=n, **next(turn), **fixed)
+        for dtype in dtypes:
+            yield Case(n=TYPED_FAR, dtype=dtype, **next(turn), **fixed)

@@ -28,6 +28,8 @@ SIZES = (
     Size(5, 9),
     Size(4, 8, 32),
     Size(16, 1, 16),
+    Size(1, 80),
+    Size(20, 2),
 )
 """A prime number of them: whatever a law's requests repeat in, each meets each."""
 
@@ -36,7 +38,7 @@ FAR, FAR_SIZES = 300, (Size(1, 8), Size(2, 3), Size(1, 5, 5))
 """Lengths beyond which sizes are smaller, and these: a matrix of all pairs costs time. Beyond the
 second there are as few examples as a mask allows."""
 
-BATCHES = (2, 1, 3, 5)
+BATCHES = (2, 1, 3, 5, 2, 1, 3, 5, 9)
 LAYERS = (0, 0, 1, 4)
 BIASES: tuple[BiasKind, ...] = ("drawn", "drawn", "drawn", "none", "zero")
 

@@ -12,7 +12,7 @@ from lra.core.errors import UnsupportedError
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, require_close, require_same
 from lra.verify.laws import oracle
-from lra.verify.requests import half_dtypes, masks, requests
+from lra.verify.requests import half_dtypes, masks, other_dtypes, requests
 from lra.verify.rounding import rounding
 from lra.verify.subject import Subject, position
 
@@ -24,15 +24,14 @@ within them."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every causal request, in half precision too, and a long one."""
-    dtypes = half_dtypes(subject)
+    """Every causal request, in every type, and a long one."""
     yield from requests(
         subject,
         causal=(True,),
         masks=masks(subject, "scattered", "front"),
-        dtypes=dtypes,
+        dtypes=other_dtypes(subject),
     )
-    for dtype in ("float64", *dtypes[:1]):
+    for dtype in ("float64", *half_dtypes(subject)[:1]):
         yield Case(n=LONG, causal=True, batch=1, dtype=dtype)
 
 

@@ -22,9 +22,11 @@ from lra.verify.subject import Subject
 COUNT = 9
 """Number of cases of the short form."""
 LENGTHS = (2, 7, 37, 129)
-_REFUSAL = re.compile(r"twice|double|second|higher|backward|derivative|differentia", re.IGNORECASE)
-"""Words by which a refusal says what was asked for. Torch's complaint that a tensor requires no
-gradient has none of them: it comes from a graph that was lost."""
+_REFUSAL = re.compile(
+    r"twice|double|second(?! time)|higher|create_graph|derivative|differentia", re.IGNORECASE
+)
+"""Words by which a refusal says what was asked for. Torch's complaints that a tensor requires no
+gradient, or that a graph is passed a second time, have none of them: a graph was lost."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:

@@ -64,6 +64,10 @@ def check(subject: Subject, case: Case) -> None:
     require_same(again, first, "training with dropout, drawn twice from one seed", 0.0)
     if subject.is_ours and relative_difference(other, first) < FELT:
         raise Broken("two seeds of torch's generator drop the same")
+    if case.batch > 1 and case.m is None and case.mask == "none":
+        alike = drawn(layer.train(), x_BND[:1].expand_as(x_BND), context)
+        if relative_difference(alike[1:], alike[:1].expand_as(alike[1:])) < FELT:
+            raise Broken("examples that are alike drop the same")
 
 
 LAW = Law(
