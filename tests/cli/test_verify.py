@@ -89,8 +89,8 @@ def test_an_honest_mechanism_is_a_list_of_laws_and_exit_0(lra, tmp_path: Path) -
     head, extent, *rows = ran.stdout.strip().splitlines()
     assert head.startswith("identity: 3 held, 1 not claimed")
     assert re.fullmatch(
-        r"  tried: lengths 1 to 1,031, float64 and float32, 1 to 16 heads, "
-        r"of widths 1 to 64, batches of 1 to 5",
+        r"  tried: lengths 1 to 1,031, float64 and float32, 1 to 20 heads, "
+        r"of widths 1 to 80, batches of 1 to 9",
         extent,
     )
     assert [row.split()[0] for row in rows[1:]] == ["held", "held", "not", "held"]

@@ -5,6 +5,7 @@ Every file groups faults of one kind; every class says what is wrong with it.
 
 from verify.faults import (
     claims,
+    combinations,
     felt,
     future,
     learning,
@@ -20,6 +21,7 @@ from verify.faults import (
 
 __all__ = [
     "claims",
+    "combinations",
     "felt",
     "future",
     "learning",
