@@ -237,8 +237,9 @@ def _figure(record: Record) -> str:
         return f"{step * 1e3:.3g} ms a step"
     if record.findings:
         # The verb prints the outcomes of single laws.
-        broken = sum(finding.verdict == "failed" for finding in record.findings)
-        return f"{broken or 'none'} of {count(len(record.findings), 'law')} broken"
+        verdicts = [finding.verdict for finding in record.findings]
+        held, failed = (verdicts.count(one) for one in ("held", "failed"))
+        return f"{count(held, 'law')} held, {failed or 'none'} failed"
     known = {name: (m.value, m.unit) for name, m in record.metrics.items() if m.value is not None}
     return ", ".join(
         f"{name.replace('_', ' ')} {f'{found:.1%}' if unit in _SHARES else f'{found:.3g} {unit}'}"

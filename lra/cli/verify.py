@@ -110,13 +110,13 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
         (
             first.verdict.upper() if first.verdict == "failed" else first.verdict,
             f"{first.law} and {len(others)} more" if others else first.law,
-            _describe(first),
             sum(finding.cases for finding in (first, *others)) or "",
+            _describe(first),
         )
         for first, *others in groups
     ]
     if rows:
-        echo(tabulate(rows, headers=("", "law", "", "cases"), tablefmt="plain"))
+        echo(tabulate(rows, headers=("", "law", "cases", ""), tablefmt="plain"))
     for first, *others in groups:
         if others:
             echo(f"  like {first.law}: {', '.join(finding.law for finding in others)}")

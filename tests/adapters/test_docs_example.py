@@ -80,3 +80,16 @@ def test_a_number_that_float16_lacks_is_reported() -> None:
     (words,) = [part for part in found.detail.split("; ") if part.startswith("float16: ")]
     assert "overflow" in words and "mask=scattered" in words, found
     assert "bfloat16: output off by" in found.detail
+
+
+def underflows(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Values through numbers so small that float16 keeps few of their digits."""
+    small = (v.detach() * 1e-6) * 1e3 * 1e3
+    return (q @ k.mT).softmax(-1) @ (v + small - v.detach())
+
+
+@pytest.mark.parametrize(("own", "is_named"), [(underflows, True), (overflows, False)])
+def test_a_range_that_float16_lacks_is_named(own: Any, is_named: bool) -> None:
+    mechanism = adapt(own, "mine")
+    found = kit.try_law(kit.select(["precision"])[0], Subject(mechanism, mechanism.Config()))
+    assert ("range" in found.detail) == is_named, found

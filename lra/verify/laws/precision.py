@@ -37,7 +37,7 @@ def check(subject: Subject, case: Case) -> None:
     """
     if not subject.is_ours:
         asked = [case] if subject.only is not None else list(cases(subject))
-        raise Reported("; ".join(f"{how}: {_largest(subject, asked, how)}" for how in LIMITS))
+        raise Reported("; ".join(_in_words(subject, asked)))
     for how, limits in LIMITS.items():
         words = f"under {how}" if how == "autocast" else f"in {how}"
         for part, gap, limit in zip(PARTS, _gaps(subject, case, how), limits, strict=True):
@@ -45,8 +45,27 @@ def check(subject: Subject, case: Case) -> None:
                 raise Broken(f"{part} {words}: off by {gap:.1e} of its norm, allowed {limit:g}")
 
 
-def _largest(subject: Subject, asked: list[Case], how: str) -> str:
-    """Return the largest differences of these cases in words, or the first that has none."""
+def _in_words(subject: Subject, asked: list[Case]) -> Iterator[str]:
+    """The largest differences of each type, and whether float16 lacks range.
+
+    Its digits are eight times as fine as bfloat16's.
+    """
+    found = {how: _largest(subject, asked, how) for how in LIMITS}
+    for how, gaps in found.items():
+        yield f"{how}: " + (
+            gaps
+            if isinstance(gaps, str)
+            else ", ".join(
+                f"{part} off by {gap:.1e}" for part, gap in zip(PARTS, gaps, strict=True)
+            )
+        )
+    coarse, fine = found["bfloat16"], found["float16"]
+    if not isinstance(coarse, str) and not isinstance(fine, str) and max(fine) > max(coarse):
+        yield "float16 is further off than bfloat16 with its fewer digits: a number left its range"
+
+
+def _largest(subject: Subject, asked: list[Case], how: str) -> tuple[float, float] | str:
+    """Return the largest differences of these cases, or in words the first that has none."""
     found = []
     for case in asked:
         try:
@@ -59,7 +78,7 @@ def _largest(subject: Subject, asked: list[Case], how: str) -> str:
         if not all(map(math.isfinite, found[-1])):
             return f"not finite ({case})"
     output, gradient = (max(gaps) for gaps in zip(*found, strict=True))
-    return f"output off by {output:.1e}, gradient by {gradient:.1e}"
+    return output, gradient
 
 
 def _gaps(subject: Subject, case: Case, how: str) -> list[float]:
