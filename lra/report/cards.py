@@ -115,8 +115,16 @@ class _Cards:
             paper=str(declared.get("paper", "")),
             facts=tuple(_facts(check, entry, self.board)),
             sections=tuple(section for section in self._sections(name) if not section.is_empty),
-            command=f"python -m lra run --impl {shlex.quote(escape_controls(name))}",
+            command=f"python -m lra {self._verb(name)} --impl {shlex.quote(escape_controls(name))}",
         )
+
+    def _verb(self, name: str) -> str:
+        """The command that measures what there is: `run` where it was trained."""
+        figures = self.analysis.evidence.figures
+        kinds = set(figures["kind"][figures["mechanism"] == name])
+        if kinds:
+            return "run" if "quality" in kinds else "sweep"
+        return "show" if name in self.pictures else "verify"
 
     def _sections(self, name: str) -> Iterable[Section]:
         picture = self.pictures.get(name)
@@ -341,7 +349,7 @@ def published_table(name: str) -> Table | None:
     return Table(
         id="card-published",
         title="Published accuracies, %",
-        caption="Protocols differ from ours: see Published numbers in the report.",
+        caption="Protocols differ from ours.",
         corner="model and source",
         columns=tuple(tasks),
         rows=tuple(

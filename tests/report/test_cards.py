@@ -122,3 +122,15 @@ def test_a_picture_alone_is_a_card_with_its_pattern() -> None:
     found = card("linear", shown("linear"), quality("linear", "text"))
     assert found.sections[0].topic == "Pattern" and found.sections[0].figures
     assert found.command == "python -m lra run --impl linear"
+
+
+def test_the_command_measures_what_there_is() -> None:
+    timed = efficiency("linear", 512)
+    found = [
+        card("linear", quality("linear", "text"), timed),
+        card("linear", timed, shown("linear")),
+        card("linear", shown("linear"), check("linear")),
+        card("linear", check("linear")),
+    ]
+    verbs = [one.command.split()[3] for one in found]
+    assert verbs == ["run", "sweep", "show", "verify"]
