@@ -6,9 +6,10 @@ B batch   N positions   M keys of another sequence   D model width
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import cycle, product
 from typing import Any, Literal
 
 import msgspec
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from attention_impls.contract import Context, Layer, Position
-from lra.core.findings import Case
+from lra.core.findings import Case, DtypeName
 from lra.verify.law import projected_gradients
 from lra.verify.laws.bias import LearnedBias
 from lra.verify.requests import cross_directions, directions, masks, position_schemes, requests
@@ -29,6 +30,8 @@ LENGTHS = (1, 2, 5, 7, 16, 31, 37, 65)
 """Lengths of requests before the one that is asked about."""
 SOURCES = (1, 5, 13, 37)
 """Lengths of another sequence."""
+CROSSED = ((2, 5), (5, 3), (7, 16), (16, 9))
+"""Queries and keys of requests to another sequence: fewer and more."""
 ROUNDED = 1e-4
 """Tolerance for float32: sums of up to a few hundred terms, each rounded by 6e-8, through the few
 products and the softmax of a layer."""
@@ -61,15 +64,36 @@ def every_request(
         )
     )
     if subject.card.capabilities.cross:
-        for place, (n, m) in enumerate(((2, 5), (5, 3), (7, 16), (16, 9))):
-            for causal in cross_directions(subject):
-                for mask in masks(subject, "scattered"):
-                    trained = training is None and subject.trains_quietly and place % 2 == 1
-                    shapes.append(Case(n=n, m=m, causal=causal, mask=mask, training=trained))
-                    shapes[-1] = msgspec.structs.replace(shapes[-1], **fixed)
+        shapes += [msgspec.structs.replace(case, **fixed) for case in _crossed(subject)]
     if training is not None:
         shapes = [msgspec.structs.replace(case, training=training) for case in shapes]
     return sorted(shapes, key=lambda case: case.n)
+
+
+def in_each(cases: Iterable[Case], dtypes: Sequence[DtypeName]) -> list[Case]:
+    """Return each case in each of these types."""
+    return [msgspec.structs.replace(case, dtype=dtype) for case in cases for dtype in dtypes]
+
+
+def _crossed(subject: Subject) -> Iterator[Case]:
+    """Yield requests to another sequence in every direction, with and without padding, under every
+    kind of position: each in evaluation and in training, and all configurations in turn."""
+    trials = cycle(range(len(subject.configs)))
+    ways = product(
+        cross_directions(subject), masks(subject, "scattered"), position_schemes(subject)
+    )
+    for place, (causal, mask, scheme) in enumerate(ways):
+        for turn, (n, m) in enumerate(CROSSED):
+            trained = subject.trains_quietly and (place + turn) % 2 == 1
+            yield Case(
+                n=n,
+                m=m,
+                causal=causal,
+                mask=mask,
+                position=scheme,
+                training=trained,
+                trial=next(trials),
+            )
 
 
 def earlier(subject: Subject, case: Case) -> list[Ask]:
@@ -120,23 +144,39 @@ def answer(subject: Subject, layer: Layer, ask: Ask) -> dict[str, Tensor]:
             source = None if source_BMD is None else source_BMD.detach()
             return {"output": layer(x_BND.detach(), context, source_BMD=source).y_BND}
     y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
-    leaves = {"input": x_BND, **trained(layer)}
-    if source_BMD is not None:
-        leaves["source"] = source_BMD
+    leaves = differentiated(layer, context, x_BND, source_BMD)
     found = projected_gradients(y_BND, leaves.values())
     named = (f"gradient of {name}" for name in leaves)
     return {"output": y_BND, **dict(zip(named, found, strict=True))}
 
 
 def biased(context: Context, case: Case, layer: Layer, subject: Subject) -> Context:
-    """Return the context, with a bias of the seed's own in place of every other ALiBi: a bias that
-    is kept from an earlier request shows."""
-    if case.position != "alibi" or case.seed % 2 == 0:
+    """Return the context, with a trained bias of the seed's own in place of every other ALiBi: one
+    that is kept from an earlier request shows, and so does one that is taken for a constant."""
+    if case.position != "alibi" or (case.seed + case.n) % 2 == 0:
         return context
+    return replace(context, position=trained_bias(case, layer, subject))
+
+
+def trained_bias(case: Case, layer: Layer, subject: Subject) -> Position:
+    """Return a trained bias, drawn by a case's seed, in a layer's type."""
     seed_torch(case.seed)
     scheme: Position = LearnedBias(layer.dims)
-    dtype = next(layer.parameters()).dtype
-    return replace(context, position=scheme.to(subject.device, dtype))
+    dtype = next((one.dtype for one in layer.parameters()), subject.dtype(case))
+    return scheme.to(subject.device, dtype)
+
+
+def differentiated(
+    layer: Layer, context: Context, x_BND: Tensor, source_BMD: Tensor | None
+) -> dict[str, Tensor]:
+    """Return all that a request may get gradients for, by name: the input, what is trained, another
+    sequence, and a bias of positions that is trained."""
+    leaves: dict[str, Tensor] = {"input": x_BND, **trained(layer)}
+    if source_BMD is not None:
+        leaves["source"] = source_BMD
+    if context.position is not None:
+        leaves |= {f"position's {name}": one for name, one in trained(context.position).items()}
+    return leaves
 
 
 def under(mode: Mode) -> AbstractContextManager[Any]:

@@ -13,7 +13,7 @@ from lra.core.findings import Case
 from lra.verify.dropping import FELT, OTHER, RATE, drawn, dropping, in_parity
 from lra.verify.law import Broken, Law, Untried, is_not_empty, relative_difference, require_same
 from lra.verify.mixture import every_request
-from lra.verify.rotation import rotate
+from lra.verify.rotation import spread
 from lra.verify.subject import Subject
 
 COUNT = 14
@@ -39,7 +39,7 @@ def cases(subject: Subject) -> Iterator[Case]:
         raise Untried(subject.untrained)
     every = every_request(subject, LENGTHS, training=True)
     own = [case for case in every if has_enough(case) and not in_parity(subject, case)]
-    yield from rotate(own, COUNT, subject, "dropout")
+    yield from spread(own, COUNT, subject, "dropout")
 
 
 def has_enough(case: Case) -> bool:

@@ -18,9 +18,9 @@ from lra.core.findings import Case
 from lra.verify.dropping import DRAW, OTHER, RATE, drawn, dropping, require_dropout
 from lra.verify.law import Broken, Law, binds_all, is_not_empty
 from lra.verify.laws.gradcheck import STEPS, TOLERANCE, finite_difference_error
-from lra.verify.mixture import ROUNDED, every_request, trained
+from lra.verify.mixture import ROUNDED, biased, differentiated, every_request
 from lra.verify.requests import directions
-from lra.verify.rotation import rotate
+from lra.verify.rotation import spread
 from lra.verify.subject import Subject, attend, seed_torch
 
 COUNT = 9
@@ -32,7 +32,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in training."""
     require_dropout(subject, directions(subject)[0])
     own = every_request(subject, LENGTHS, training=True, heads=2)
-    yield from rotate(own, COUNT, subject, "dropout_gradient")
+    yield from spread(own, COUNT, subject, "dropout_gradient")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -46,10 +46,8 @@ def check(subject: Subject, case: Case) -> None:
 def _differences(subject: Subject, case: Case) -> None:
     layer = dropping(subject, case)
     x_BND, source_BMD = subject.inputs(case)
-    context = subject.context(case, layer)
-    leaves = {"input": x_BND, **trained(layer)}
-    if source_BMD is not None:
-        leaves["source"] = source_BMD
+    context = biased(subject.context(case, layer), case, layer, subject)
+    leaves = differentiated(layer, context, x_BND, source_BMD)
     generator = torch.Generator().manual_seed(case.seed)
     y_BND = drawn(layer, x_BND, context, source_BMD)
     upstream = _normal(y_BND, generator)

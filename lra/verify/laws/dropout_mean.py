@@ -19,7 +19,7 @@ from lra.verify.dropping import RATE, drawn, dropping, in_parity, require_dropou
 from lra.verify.law import Broken, Law, is_not_empty
 from lra.verify.mixture import every_request
 from lra.verify.requests import directions
-from lra.verify.rotation import rotate
+from lra.verify.rotation import spread
 from lra.verify.subject import Subject
 
 COUNT = 7
@@ -43,7 +43,7 @@ def cases(subject: Subject) -> Iterator[Case]:
         for case in every_request(subject, LENGTHS, training=True)
         if not in_parity(subject, case)
     ]
-    yield from rotate(own, COUNT, subject, "dropout_mean")
+    yield from spread(own, COUNT, subject, "dropout_mean")
 
 
 def check(subject: Subject, case: Case) -> None:

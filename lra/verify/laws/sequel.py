@@ -26,7 +26,7 @@ from lra.verify.mixture import (
     longest,
     step,
 )
-from lra.verify.rotation import choices, rotate
+from lra.verify.rotation import choices, spread
 from lra.verify.subject import Subject, position
 
 TOLERANCE = 1e-9
@@ -41,8 +41,8 @@ KINDS = ("", " after a step of its parameters", " after a move to float32")
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in turn; the seed decides which ones come before it."""
-    first = choices(subject, "sequel").randrange(1000) % 1000
-    own = rotate(every_request(subject, LENGTHS), COUNT, subject, "sequel")
+    first = choices(subject, "sequel").randrange(1000)
+    own = spread(every_request(subject, LENGTHS), COUNT, subject, "sequel")
     for place, case in enumerate(own):
         yield msgspec.structs.replace(case, seed=first + place)
 

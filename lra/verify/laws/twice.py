@@ -12,8 +12,8 @@ from torch import Tensor
 from lra.core.findings import Case
 from lra.verify.dropping import OTHER, RATE, drawn, dropping
 from lra.verify.law import Broken, Law, binds_all, require_same
-from lra.verify.mixture import every_request, trained
-from lra.verify.rotation import rotate
+from lra.verify.mixture import biased, differentiated, every_request
+from lra.verify.rotation import spread
 from lra.verify.subject import Subject, seed_torch
 
 TOLERANCE = 1e-9
@@ -24,7 +24,7 @@ LENGTHS = (2, 7, 16, 37)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in turn, every other one in training, with dropout."""
-    yield from rotate(every_request(subject, LENGTHS), COUNT, subject, "twice")
+    yield from spread(every_request(subject, LENGTHS), COUNT, subject, "twice")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -32,9 +32,9 @@ def check(subject: Subject, case: Case) -> None:
     again."""
     layer = dropping(subject, case) if case.training else subject.build(case, seed=1)
     x_BND, source_BMD = subject.inputs(case)
-    context = subject.context(case, layer)
+    context = biased(subject.context(case, layer), case, layer, subject)
     other_BND = subject.inputs(msgspec.structs.replace(case, seed=case.seed + 1))[0]
-    leaves = {"input": x_BND, "other input": other_BND, **trained(layer)}
+    leaves = differentiated(layer, context, x_BND, source_BMD) | {"other input": other_BND}
 
     def gradients(y_BND: Tensor) -> list[Tensor]:
         if not y_BND.requires_grad:
