@@ -23,10 +23,13 @@ COUNT = 9
 """Number of cases of the short form."""
 LENGTHS = (2, 7, 37, 129)
 _REFUSAL = re.compile(
-    r"twice|double|second(?! time)|higher|create_graph|derivative|differentia", re.IGNORECASE
+    r"twice|double|second(?! time)|higher|create_graph|derivative|differentia|"
+    r"incompatible with \.grad",
+    re.IGNORECASE,
 )
 """Words by which a refusal says what was asked for. Torch's complaints that a tensor requires no
-gradient, or that a graph is passed a second time, have none of them: a graph was lost."""
+gradient, or that a graph is passed a second time, have none of them: a graph was lost. A reentrant
+checkpoint works with `backward` alone, and says so."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:

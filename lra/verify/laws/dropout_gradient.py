@@ -16,7 +16,7 @@ from torch import Tensor
 from attention_impls.contract import Context, Heads, Layer
 from lra.core.findings import Case
 from lra.verify.dropping import DRAW, OTHER, RATE, drawn, dropping, require_dropout
-from lra.verify.law import Broken, Law, binds_all, is_not_empty
+from lra.verify.law import Broken, Law, binds_all, gradients, is_not_empty
 from lra.verify.laws.gradcheck import STEPS, TOLERANCE, finite_difference_error
 from lra.verify.mixture import ROUNDED, biased, differentiated, every_request
 from lra.verify.requests import directions
@@ -52,9 +52,7 @@ def _differences(subject: Subject, case: Case) -> None:
     y_BND = drawn(layer, x_BND, context, source_BMD)
     upstream = _normal(y_BND, generator)
     seed_torch(OTHER)
-    found = torch.autograd.grad(
-        y_BND, list(leaves.values()), upstream, allow_unused=True, materialize_grads=True
-    )
+    found = gradients(y_BND, leaves.values(), upstream)
     along = [_normal(leaf, generator) for leaf in leaves.values()]
     norm = sum(float(gradient.square().sum()) for gradient in found) ** 0.5
 
@@ -82,9 +80,7 @@ def _turned_around(subject: Subject, case: Case) -> None:
         return
     u, w = _normal(out_BHNV, generator), _normal(heads.v_BGMV, generator)
     seed_torch(OTHER)
-    (back,) = torch.autograd.grad(out_BHNV, heads.v_BGMV, u, allow_unused=True)
-    if back is None:
-        return
+    (back,) = gradients(out_BHNV, [heads.v_BGMV], u)
     over_w = _attended(layer, heads._replace(v_BGMV=w.clone().requires_grad_()), context).detach()
     one, other = float((back.double() * w).sum()), float((over_w.double() * u).sum())
     size = float(back.double().norm() * w.double().norm())

@@ -8,13 +8,13 @@ small beside an absolute tolerance, so the gap is relative to the gradient.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, Untried, binds_all
+from lra.verify.law import Broken, Law, Untried, binds_all, gradients
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
@@ -57,9 +57,7 @@ def check(subject: Subject, case: Case) -> None:
             return float((layer(x_BND, context).y_BND * upstream).sum())
 
         leaves = [x_BND, *parameters]
-        found = torch.autograd.grad(
-            y_BND, leaves, upstream, allow_unused=True, materialize_grads=True
-        )
+        found = gradients(y_BND, leaves, upstream)
         for what, own in (("the input", slice(0, 1)), ("its parameters", slice(1, None))):
             directions = [normal(leaf) for leaf in leaves[own]]
             norm = sum(float(gradient.square().sum()) for gradient in found[own]) ** 0.5
@@ -85,13 +83,13 @@ def check(subject: Subject, case: Case) -> None:
 def finite_difference_error(
     projected: Callable[[], float],
     leaves: list[Tensor],
-    gradients: tuple[Tensor, ...],
+    along: Sequence[Tensor],
     directions: list[Tensor],
     step: float,
 ) -> float:
     """Return the gap between a gradient along a direction and central differences; NaN is within no
     tolerance."""
-    along = sum(float((g * d).sum()) for g, d in zip(gradients, directions, strict=True))
+    slope = sum(float((g * d).sum()) for g, d in zip(along, directions, strict=True))
     start = [leaf.clone() for leaf in leaves]
     ends = []
     for sign in (1, -1):
@@ -100,7 +98,7 @@ def finite_difference_error(
         ends.append(projected())
     for leaf, old in zip(leaves, start, strict=True):
         leaf.copy_(old)
-    return abs((ends[0] - ends[1]) / (2 * step) - along)
+    return abs((ends[0] - ends[1]) / (2 * step) - slope)
 
 
 LAW = Law(
