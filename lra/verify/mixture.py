@@ -9,7 +9,6 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import cycle, product
 from typing import Any, Literal
 
 import msgspec
@@ -20,7 +19,14 @@ from attention_impls.contract import Context, Layer, Position
 from lra.core.findings import Case, DtypeName
 from lra.verify.law import projected_gradients
 from lra.verify.laws.bias import LearnedBias
-from lra.verify.requests import cross_directions, directions, masks, position_schemes, requests
+from lra.verify.requests import (
+    cross_directions,
+    crossed_requests,
+    directions,
+    masks,
+    position_schemes,
+    requests,
+)
 from lra.verify.subject import Subject, seed_torch
 
 Mode = Literal["grad", "no_grad", "inference"]
@@ -30,8 +36,6 @@ LENGTHS = (1, 2, 5, 7, 16, 31, 37, 65)
 """Lengths of requests before the one that is asked about."""
 SOURCES = (1, 5, 13, 37)
 """Lengths of another sequence."""
-CROSSED = ((2, 5), (5, 3), (7, 16), (16, 9))
-"""Queries and keys of requests to another sequence: fewer and more."""
 ROUNDED = 1e-4
 """Tolerance for float32: sums of up to a few hundred terms, each rounded by 6e-8, through the few
 products and the softmax of a layer."""
@@ -64,7 +68,7 @@ def every_request(
         )
     )
     if subject.card.capabilities.cross:
-        shapes += [msgspec.structs.replace(case, **fixed) for case in _crossed(subject)]
+        shapes += [msgspec.structs.replace(case, **fixed) for case in crossed_requests(subject)]
     if training is not None:
         shapes = [msgspec.structs.replace(case, training=training) for case in shapes]
     return sorted(shapes, key=lambda case: case.n)
@@ -73,27 +77,6 @@ def every_request(
 def in_each(cases: Iterable[Case], dtypes: Sequence[DtypeName]) -> list[Case]:
     """Return each case in each of these types."""
     return [msgspec.structs.replace(case, dtype=dtype) for case in cases for dtype in dtypes]
-
-
-def _crossed(subject: Subject) -> Iterator[Case]:
-    """Yield requests to another sequence in every direction, with and without padding, under every
-    kind of position: each in evaluation and in training, and all configurations in turn."""
-    trials = cycle(range(len(subject.configs)))
-    ways = product(
-        cross_directions(subject), masks(subject, "scattered"), position_schemes(subject)
-    )
-    for place, (causal, mask, scheme) in enumerate(ways):
-        for turn, (n, m) in enumerate(CROSSED):
-            trained = subject.trains_quietly and (place + turn) % 2 == 1
-            yield Case(
-                n=n,
-                m=m,
-                causal=causal,
-                mask=mask,
-                position=scheme,
-                training=trained,
-                trial=next(trials),
-            )
 
 
 def earlier(subject: Subject, case: Case) -> list[Ask]:
