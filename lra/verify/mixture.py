@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from attention_impls.contract import Context, Layer, Position
-from lra.core.findings import Case, DtypeName
+from lra.core.findings import Case, DtypeName, MaskKind
 from lra.verify.law import projected_gradients
 from lra.verify.laws.bias import LearnedBias
 from lra.verify.requests import (
@@ -36,6 +36,9 @@ LENGTHS = (1, 2, 5, 7, 16, 31, 37, 65)
 """Lengths of requests before the one that is asked about."""
 SOURCES = (1, 5, 13, 37)
 """Lengths of another sequence."""
+PADDED: tuple[MaskKind, ...] = ("scattered", "behind", "front")
+THINGS = ("causal", "mask", "position", "training")
+"""Things in which the first request differs from the one that is asked about, by its seed."""
 ROUNDED = 1e-4
 """Tolerance for float32: sums of up to a few hundred terms, each rounded by 6e-8, through the few
 products and the softmax of a layer."""
@@ -80,18 +83,16 @@ def in_each(cases: Iterable[Case], dtypes: Sequence[DtypeName]) -> list[Case]:
 
 
 def earlier(subject: Subject, case: Case) -> list[Ask]:
-    """Return one to three other requests, by a case's seed, that come before it; half of them of
-    the same shape, where what is kept by shape shows."""
+    """Return one to three other requests, by a case's seed, that come before it: the first differs
+    in one thing alone, half of the others are of the same shape, where what is kept by shape
+    shows."""
     chance = random.Random(case.seed)
-    asks = []
-    for _ in range(1 + case.seed % 3):
+    asks = [Ask(_with_one_other(subject, case, chance), chance.choice(MODES))]
+    for _ in range(case.seed % 3):
         alike = chance.random() < 0.5
         crossed = subject.card.capabilities.cross and chance.random() < 0.25
         crossed = case.m is not None if alike else crossed
         ways = cross_directions(subject) if crossed else directions(subject)
-        # Rotary positions turn pairs of features.
-        odd = case.head_width % 2 == 1
-        schemes = [one for one in position_schemes(subject) if one != "rope" or not odd]
         shape = {
             "n": chance.choice(LENGTHS),
             "m": chance.choice(SOURCES) if crossed else None,
@@ -101,13 +102,34 @@ def earlier(subject: Subject, case: Case) -> list[Ask]:
             case,
             **({} if alike else shape),
             causal=chance.choice(ways),
-            mask=chance.choice(masks(subject, "scattered", "behind", "front")),
-            position=chance.choice(schemes),
+            mask=chance.choice(masks(subject, *PADDED)),
+            position=chance.choice(_schemes(subject, case)),
             training=subject.trains_quietly and chance.random() < 0.5,
             seed=chance.randrange(1000),
         )
         asks.append(Ask(other, chance.choice(MODES)))
     return asks
+
+
+def _with_one_other(subject: Subject, case: Case, chance: random.Random) -> Case:
+    """Return a request that differs from another in what its seed says, and in its numbers."""
+    ways = cross_directions(subject) if case.m is not None else directions(subject)
+    every: dict[str, Sequence[Any]] = {
+        "causal": ways,
+        "mask": masks(subject, *PADDED),
+        "position": _schemes(subject, case),
+        "training": (False, True) if subject.trains_quietly else (False,),
+    }
+    name = THINGS[case.seed % len(THINGS)]
+    other = [one for one in every[name] if one != getattr(case, name)]
+    changed = {name: chance.choice(other)} if other else {}
+    return msgspec.structs.replace(case, seed=chance.randrange(1000), **changed)
+
+
+def _schemes(subject: Subject, case: Case) -> list[str]:
+    """Return the positions that a request may have: rotary ones turn pairs of features."""
+    odd = case.head_width % 2 == 1
+    return [one for one in position_schemes(subject) if one != "rope" or not odd]
 
 
 def longest(asks: Sequence[Ask]) -> int:
