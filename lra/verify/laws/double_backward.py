@@ -19,7 +19,7 @@ from lra.verify.mixture import biased, differentiated, every_request
 from lra.verify.rotation import spread
 from lra.verify.subject import Subject
 
-COUNT = 9
+COUNT = 14
 """Number of cases of the short form."""
 LENGTHS = (2, 7, 37, 129)
 _REFUSAL = re.compile(

@@ -23,7 +23,7 @@ from lra.verify.requests import directions
 from lra.verify.rotation import spread
 from lra.verify.subject import Subject, attend, seed_torch
 
-COUNT = 9
+COUNT = 12
 """Number of cases of the short form."""
 LENGTHS = (2, 5, 16, 37)
 

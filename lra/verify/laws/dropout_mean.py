@@ -33,7 +33,7 @@ from lra.verify.rotation import spread
 from lra.verify.rounding import rounding
 from lra.verify.subject import Subject, attend, seed_torch
 
-COUNT = 10
+COUNT = 16
 """Number of cases of the short form."""
 LENGTHS = (1, 2, 3, 7, 16)
 DRAWS = {False: 24, True: 96}

@@ -22,7 +22,7 @@ TOLERANCE = 1e-9
 GRADIENT = 10 * ROUNDED
 """Tolerance for gradients in float32, which pass through as many sums again, and through those of a
 parameter over all positions."""
-COUNT = 16
+COUNT = 24
 """Number of cases of the short form."""
 TYPES: tuple[DtypeName, ...] = ("float64", "float32")
 

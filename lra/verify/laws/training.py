@@ -13,7 +13,7 @@ from attention_impls.contract import Layer
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, is_not_empty, require_same
 from lra.verify.laws.determinism import random_states
-from lra.verify.mixture import every_request
+from lra.verify.mixture import biased, every_request
 from lra.verify.rotation import spread
 from lra.verify.subject import Subject, quiet, seed_torch
 
@@ -33,7 +33,7 @@ def check(subject: Subject, case: Case) -> None:
     """Train twice, then evaluate; with noise, draw it twice from one seed."""
     layer = subject.build(case)
     x_BND, source_BMD = subject.inputs(case)
-    context = subject.context(case, layer)
+    context = biased(subject.context(case, layer), case, layer, subject)
     before = random_states()
 
     def output(layer: Layer) -> Tensor:

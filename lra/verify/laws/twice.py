@@ -17,7 +17,7 @@ from lra.verify.rotation import spread
 from lra.verify.subject import Subject, seed_torch
 
 TOLERANCE = 1e-9
-COUNT = 10
+COUNT = 16
 """Number of cases of the short form."""
 LENGTHS = (2, 7, 16, 37)
 

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attention_impls.contract import Context
 from lra.core.cards import Capabilities
 from verify.faults.dense import Dense, card
 
@@ -24,15 +23,6 @@ class BiasTrainedWithQueries(Dense, law="frozen", stranger=""):
 
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
         return super().weights(logits if self.is_trained else logits.detach(), permitted)
-
-
-class BiasOfFrozenValues(Dense, law="frozen", stranger=""):
-    """Weights are kept for the backward pass where values are trained: a bias by itself gets no
-    gradient from frozen ones."""
-
-    def bias(self, context: Context, q: Tensor, k: Tensor) -> Tensor:
-        bias = super().bias(context, q, k)
-        return bias if q.requires_grad else bias.detach()
 
 
 class _WithTemperature(Dense):
