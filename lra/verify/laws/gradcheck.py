@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
 import torch
 from torch import Tensor
 
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried, binds_all, gradients
-from lra.verify.requests import masks, requests
+from lra.verify.requests import crossed_requests, masks, requests
 from lra.verify.subject import Subject
 
 DIRECTIONS = 3
@@ -28,8 +29,12 @@ TOLERANCE = {True: 1e-6, False: 1e-2}
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every request without a position scheme."""
-    return requests(subject, masks=masks(subject, "behind"), positions=("none",), heads=1)
+    """Every request without a position scheme, to another sequence too."""
+    kinds = masks(subject, "behind")
+    yield from requests(subject, masks=kinds, positions=("none",), heads=1)
+    if subject.card.capabilities.cross:
+        for case in crossed_requests(subject, positions=("none",)):
+            yield msgspec.structs.replace(case, heads=1)
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -39,8 +44,9 @@ def check(subject: Subject, case: Case) -> None:
         raise Untried("it takes no float64, which finite differences need")
     layer = subject.build(case)
     context = subject.context(case, layer)
-    x_BND, _ = subject.inputs(case)
-    parameters = [one for one in layer.parameters() if one.requires_grad]
+    x_BND, source_BMD = subject.inputs(case)
+    read = [x_BND, *([] if source_BMD is None else [source_BMD])]
+    leaves = [*read, *(one for one in layer.parameters() if one.requires_grad)]
     generator = torch.Generator().manual_seed(case.seed)
 
     def normal(like: Tensor) -> Tensor:
@@ -48,17 +54,20 @@ def check(subject: Subject, case: Case) -> None:
         return drawn.to(like.device, like.dtype)
 
     for _ in range(DIRECTIONS):
-        y_BND: Tensor = layer(x_BND, context).y_BND
+        y_BND: Tensor = layer(x_BND, context, source_BMD=source_BMD).y_BND
         upstream = normal(y_BND)
         if not y_BND.requires_grad:
             raise Broken("the output has no gradient")
 
         def projected(upstream: Tensor = upstream) -> float:
-            return float((layer(x_BND, context).y_BND * upstream).sum())
+            found_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
+            return float((found_BND * upstream).sum())
 
-        leaves = [x_BND, *parameters]
         found = gradients(y_BND, leaves, upstream)
-        for what, own in (("the input", slice(0, 1)), ("its parameters", slice(1, None))):
+        for what, own in (
+            ("the input", slice(0, len(read))),
+            ("its parameters", slice(len(read), None)),
+        ):
             directions = [normal(leaf) for leaf in leaves[own]]
             norm = sum(float(gradient.square().sum()) for gradient in found[own]) ** 0.5
             if math.isnan(norm):

@@ -62,6 +62,13 @@ class CrossedBiasDetached(Dense, law="bias", stranger=""):
         return bias.detach() if q.shape[2] != k.shape[2] else bias
 
 
+class CrossedKeysDetached(Dense, law="gradcheck"):
+    """Another sequence is taken for what a frozen encoder gave: keys get no gradient."""
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        return super().logits(q, k if q.shape[2] == k.shape[2] else k.detach())
+
+
 class CrossedQueriesFromTheFirst(Dense, law="rotary", stranger=""):
     """Queries of another sequence are turned from place 0, causal or not."""
 
