@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import BackwardCFunction
 
 from lra.core.cards import AttentionCard
 from lra.core.findings import Case
@@ -123,10 +125,48 @@ def projected_gradients(out: Tensor, leaves: Iterable[Tensor]) -> list[Tensor]:
     """Return the gradients of a random projection of `out`; zero where a leaf is not reached."""
     generator = torch.Generator().manual_seed(1)
     upstream = torch.randn(out.shape, dtype=torch.float64, generator=generator)
+    return gradients(out, leaves, upstream.to(out.device, out.dtype))
+
+
+def gradients(
+    out: Tensor, leaves: Iterable[Tensor], upstream: Tensor | None = None, *, kept: bool = False
+) -> list[Tensor]:
+    """Return gradients of `out`; zero where a leaf is not reached. The graph is good for another
+    pass where it is `kept`.
+
+    Through functions written in Python it is a pass to all leaves, as in training: those that pass
+    back inside, as reentrant checkpoints and reversible layers do, give nothing to who asks for
+    chosen gradients.
+    """
     asked = list(leaves)
-    if not out.requires_grad:
+    if not out.requires_grad or not asked:
         return [torch.zeros_like(leaf) for leaf in asked]
-    upstream = upstream.to(out.device, out.dtype)
-    return list(
-        torch.autograd.grad(out, asked, upstream, allow_unused=True, materialize_grads=True)
-    )
+    nodes = _nodes(out)
+    if not any(isinstance(node, BackwardCFunction) for node in nodes):
+        return list(
+            torch.autograd.grad(
+                out, asked, upstream, retain_graph=kept, allow_unused=True, materialize_grads=True
+            )
+        )
+    filled = [*asked, *(node.variable for node in nodes if hasattr(node, "variable"))]
+    before = [leaf.grad for leaf in filled]
+    for leaf in filled:
+        leaf.grad = None
+    try:
+        torch.autograd.backward(out, upstream, retain_graph=kept)
+        return [torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in asked]
+    finally:
+        for leaf, grad in zip(filled, before, strict=True):
+            leaf.grad = grad
+
+
+def _nodes(out: Tensor) -> set[Any]:
+    """Return the steps of a backward pass."""
+    found: set[Any] = set()
+    left = [out.grad_fn]
+    while left:
+        node = left.pop()
+        if node is not None and node not in found:
+            found.add(node)
+            left += [one for one, _ in node.next_functions]
+    return found

@@ -6,7 +6,7 @@ B batch   N positions   M keys of another sequence   D model width
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -16,10 +16,17 @@ import torch
 from torch import Tensor, nn
 
 from attention_impls.contract import Context, Layer, Position
-from lra.core.findings import Case
+from lra.core.findings import Case, DtypeName, MaskKind
 from lra.verify.law import projected_gradients
 from lra.verify.laws.bias import LearnedBias
-from lra.verify.requests import cross_directions, directions, masks, position_schemes, requests
+from lra.verify.requests import (
+    cross_directions,
+    crossed_requests,
+    directions,
+    masks,
+    position_schemes,
+    requests,
+)
 from lra.verify.subject import Subject, seed_torch
 
 Mode = Literal["grad", "no_grad", "inference"]
@@ -29,6 +36,9 @@ LENGTHS = (1, 2, 5, 7, 16, 31, 37, 65)
 """Lengths of requests before the one that is asked about."""
 SOURCES = (1, 5, 13, 37)
 """Lengths of another sequence."""
+PADDED: tuple[MaskKind, ...] = ("scattered", "behind", "front")
+THINGS = ("causal", "mask", "position", "training")
+"""Things in which the first request differs from the one that is asked about, by its seed."""
 ROUNDED = 1e-4
 """Tolerance for float32: sums of up to a few hundred terms, each rounded by 6e-8, through the few
 products and the softmax of a layer."""
@@ -61,30 +71,28 @@ def every_request(
         )
     )
     if subject.card.capabilities.cross:
-        for place, (n, m) in enumerate(((2, 5), (5, 3), (7, 16), (16, 9))):
-            for causal in cross_directions(subject):
-                for mask in masks(subject, "scattered"):
-                    trained = training is None and subject.trains_quietly and place % 2 == 1
-                    shapes.append(Case(n=n, m=m, causal=causal, mask=mask, training=trained))
-                    shapes[-1] = msgspec.structs.replace(shapes[-1], **fixed)
+        shapes += [msgspec.structs.replace(case, **fixed) for case in crossed_requests(subject)]
     if training is not None:
         shapes = [msgspec.structs.replace(case, training=training) for case in shapes]
     return sorted(shapes, key=lambda case: case.n)
 
 
+def in_each(cases: Iterable[Case], dtypes: Sequence[DtypeName]) -> list[Case]:
+    """Return each case in each of these types."""
+    return [msgspec.structs.replace(case, dtype=dtype) for case in cases for dtype in dtypes]
+
+
 def earlier(subject: Subject, case: Case) -> list[Ask]:
-    """Return one to three other requests, by a case's seed, that come before it; half of them of
-    the same shape, where what is kept by shape shows."""
+    """Return one to three other requests, by a case's seed, that come before it: the first differs
+    in one thing alone, half of the others are of the same shape, where what is kept by shape
+    shows."""
     chance = random.Random(case.seed)
-    asks = []
-    for _ in range(1 + case.seed % 3):
+    asks = [Ask(_with_one_other(subject, case, chance), chance.choice(MODES))]
+    for _ in range(case.seed % 3):
         alike = chance.random() < 0.5
         crossed = subject.card.capabilities.cross and chance.random() < 0.25
         crossed = case.m is not None if alike else crossed
         ways = cross_directions(subject) if crossed else directions(subject)
-        # Rotary positions turn pairs of features.
-        odd = case.head_width % 2 == 1
-        schemes = [one for one in position_schemes(subject) if one != "rope" or not odd]
         shape = {
             "n": chance.choice(LENGTHS),
             "m": chance.choice(SOURCES) if crossed else None,
@@ -94,13 +102,34 @@ def earlier(subject: Subject, case: Case) -> list[Ask]:
             case,
             **({} if alike else shape),
             causal=chance.choice(ways),
-            mask=chance.choice(masks(subject, "scattered", "behind", "front")),
-            position=chance.choice(schemes),
+            mask=chance.choice(masks(subject, *PADDED)),
+            position=chance.choice(_schemes(subject, case)),
             training=subject.trains_quietly and chance.random() < 0.5,
             seed=chance.randrange(1000),
         )
         asks.append(Ask(other, chance.choice(MODES)))
     return asks
+
+
+def _with_one_other(subject: Subject, case: Case, chance: random.Random) -> Case:
+    """Return a request that differs from another in what its seed says, and in its numbers."""
+    ways = cross_directions(subject) if case.m is not None else directions(subject)
+    every: dict[str, Sequence[Any]] = {
+        "causal": ways,
+        "mask": masks(subject, *PADDED),
+        "position": _schemes(subject, case),
+        "training": (False, True) if subject.trains_quietly else (False,),
+    }
+    name = THINGS[case.seed % len(THINGS)]
+    other = [one for one in every[name] if one != getattr(case, name)]
+    changed = {name: chance.choice(other)} if other else {}
+    return msgspec.structs.replace(case, seed=chance.randrange(1000), **changed)
+
+
+def _schemes(subject: Subject, case: Case) -> list[str]:
+    """Return the positions that a request may have: rotary ones turn pairs of features."""
+    odd = case.head_width % 2 == 1
+    return [one for one in position_schemes(subject) if one != "rope" or not odd]
 
 
 def longest(asks: Sequence[Ask]) -> int:
@@ -120,23 +149,39 @@ def answer(subject: Subject, layer: Layer, ask: Ask) -> dict[str, Tensor]:
             source = None if source_BMD is None else source_BMD.detach()
             return {"output": layer(x_BND.detach(), context, source_BMD=source).y_BND}
     y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
-    leaves = {"input": x_BND, **trained(layer)}
-    if source_BMD is not None:
-        leaves["source"] = source_BMD
+    leaves = differentiated(layer, context, x_BND, source_BMD)
     found = projected_gradients(y_BND, leaves.values())
     named = (f"gradient of {name}" for name in leaves)
     return {"output": y_BND, **dict(zip(named, found, strict=True))}
 
 
 def biased(context: Context, case: Case, layer: Layer, subject: Subject) -> Context:
-    """Return the context, with a bias of the seed's own in place of every other ALiBi: a bias that
-    is kept from an earlier request shows."""
-    if case.position != "alibi" or case.seed % 2 == 0:
+    """Return the context, with a trained bias of the seed's own in place of every other ALiBi: one
+    that is kept from an earlier request shows, and so does one that is taken for a constant."""
+    if case.position != "alibi" or (case.seed + case.n) % 2 == 0:
         return context
+    return replace(context, position=trained_bias(case, layer, subject))
+
+
+def trained_bias(case: Case, layer: Layer, subject: Subject) -> Position:
+    """Return a trained bias, drawn by a case's seed, in a layer's type."""
     seed_torch(case.seed)
     scheme: Position = LearnedBias(layer.dims)
-    dtype = next(layer.parameters()).dtype
-    return replace(context, position=scheme.to(subject.device, dtype))
+    dtype = next((one.dtype for one in layer.parameters()), subject.dtype(case))
+    return scheme.to(subject.device, dtype)
+
+
+def differentiated(
+    layer: Layer, context: Context, x_BND: Tensor, source_BMD: Tensor | None
+) -> dict[str, Tensor]:
+    """Return all that a request may get gradients for, by name: the input, what is trained, another
+    sequence, and a bias of positions that is trained."""
+    leaves: dict[str, Tensor] = {"input": x_BND, **trained(layer)}
+    if source_BMD is not None:
+        leaves["source"] = source_BMD
+    if context.position is not None:
+        leaves |= {f"position's {name}": one for name, one in trained(context.position).items()}
+    return leaves
 
 
 def under(mode: Mode) -> AbstractContextManager[Any]:

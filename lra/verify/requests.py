@@ -20,6 +20,9 @@ TYPED_FAR = 300
 """A longer one, tried once in each type: kernels are chosen by type and length at once, and
 bfloat16 counts to 256."""
 
+CROSSED = ((2, 5), (5, 3), (7, 16), (16, 9))
+"""Queries and keys of requests to another sequence: fewer and more."""
+
 
 def directions(subject: Subject) -> list[bool]:
     """Return the values of `causal` that the card claims."""
@@ -109,3 +112,23 @@ def requests(
             yield Case(n=n, **next(turn), **fixed)
         for dtype in dtypes:
             yield Case(n=TYPED_FAR, dtype=dtype, **next(turn), **fixed)
+
+
+def crossed_requests(subject: Subject, *, positions: Sequence[str] | None = None) -> Iterator[Case]:
+    """Yield requests to another sequence in every direction, with and without padding, under every
+    kind of position: each in evaluation and in training, and all configurations in turn."""
+    trials = cycle(range(len(subject.configs)))
+    places = position_schemes(subject) if positions is None else positions
+    ways = product(cross_directions(subject), masks(subject, "scattered"), places)
+    for place, (causal, mask, scheme) in enumerate(ways):
+        for turn, (n, m) in enumerate(CROSSED):
+            trained = subject.trains_quietly and (place + turn) % 2 == 1
+            yield Case(
+                n=n,
+                m=m,
+                causal=causal,
+                mask=mask,
+                position=scheme,
+                training=trained,
+                trial=next(trials),
+            )

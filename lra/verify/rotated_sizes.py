@@ -16,7 +16,7 @@ import msgspec
 from lra.core.findings import Case
 from lra.verify.law import Law
 from lra.verify.requests import SHORT
-from lra.verify.rotation import choices, rotate
+from lra.verify.rotation import choices, spread
 from lra.verify.sizes import (
     BATCHES,
     BIASES,
@@ -58,9 +58,9 @@ def in_rotation(law: Law, subject: Subject, cases: Iterable[Case]) -> Iterator[C
 
 
 def _fewer(law: Law, subject: Subject, cases: list[Case]) -> list[Case]:
-    short = [place for place, case in enumerate(cases) if _is_short(case)]
-    kept = set(rotate(short, MOST, subject, law.name))
-    return [case for place, case in enumerate(cases) if place in kept or not _is_short(case)]
+    short = [case for case in cases if _is_short(case)]
+    kept = {id(case) for case in spread(short, MOST, subject, law.name)}
+    return [case for case in cases if id(case) in kept or not _is_short(case)]
 
 
 def _is_short(case: Case) -> bool:

@@ -13,7 +13,7 @@ from lra.core.cards import PositionCard
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, projected_gradients, relative_difference
 from lra.verify.laws import oracle
-from lra.verify.requests import SHORT, masks, other_dtypes, requests
+from lra.verify.requests import SHORT, crossed_requests, masks, other_dtypes, requests
 from lra.verify.subject import Subject
 
 FELT = 1e-6
@@ -37,9 +37,12 @@ class LearnedBias(Position):
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every request under ALiBi, in every type; the check adds the trained bias."""
+    """Every request under ALiBi, in every type, to another sequence too; the check adds the trained
+    bias."""
     kinds, dtypes = masks(subject, "scattered"), other_dtypes(subject)
-    return requests(subject, masks=kinds, positions=("alibi",), dtypes=dtypes, far=True)
+    yield from requests(subject, masks=kinds, positions=("alibi",), dtypes=dtypes, far=True)
+    if subject.card.capabilities.cross:
+        yield from crossed_requests(subject, positions=("alibi",))
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -49,20 +52,25 @@ def check(subject: Subject, case: Case) -> None:
     layer = subject.build(case)
     scheme = LearnedBias(layer.dims).to(subject.device, subject.dtype(case))
     context = replace(subject.context(case, layer), position=scheme)
-    x_BND, _ = subject.inputs(case)
-    found = layer(x_BND, context).y_BND
-    wanted = layer.reference(x_BND, context)
+    x_BND, source_BMD = subject.inputs(case)
+
+    def output(asked: Context) -> Tensor:
+        y_BND: Tensor = layer(x_BND, asked, source_BMD=source_BMD).y_BND
+        return y_BND
+
+    found = output(context)
+    wanted = layer.reference(x_BND, context, source_BMD=source_BMD)
     oracle.require(found, wanted, "output under a trained bias, against the oracle", case)
     actual, expected = (projected_gradients(y, [scheme.table])[0] for y in (found, wanted))
-    if case.n <= SHORT or case.dtype not in oracle.HALF:
+    if max(case.n, case.m or 0) <= SHORT or case.dtype not in oracle.HALF:
         # A bias of long inputs sums so many pairs that in half precision rounding is left.
         what = "gradient of a trained bias, against the oracle"
         oracle.require(actual, expected, what, case, gradient=True)
     if not _weighs(layer, case, context):
         return
-    bare = layer(x_BND, replace(context, position=None)).y_BND
+    bare = output(replace(context, position=None))
     for name, y_BND in (
-        ("ALiBi", layer(x_BND, subject.context(case, layer)).y_BND),
+        ("ALiBi", output(subject.context(case, layer))),
         ("a trained bias", found),
     ):
         if relative_difference(y_BND, bare) < FELT:
@@ -75,7 +83,7 @@ def _weighs(layer: Layer, case: Case, context: Context) -> bool:
     """Whether some query has several keys, by its support."""
     if not isinstance(layer, Attention) or case.n < ENOUGH:
         return False
-    heads = layer.support(case.n, case.n, context)
+    heads = layer.support(case.n, case.m or case.n, context)
     return bool((heads.sum(-1) > 1).any())
 
 

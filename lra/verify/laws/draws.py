@@ -1,20 +1,25 @@
-"""Persistent draws and statistics change only in `after_step`, and by the seed."""
+"""Persistent draws and statistics change only in `after_step`, and by the seed; each head has its
+own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import torch
 from torch import Tensor
 
 from attention_impls.contract import Layer
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, binds_all, require_same
+from lra.verify.law import Broken, Law, binds_all, relative_difference, require_same
 from lra.verify.requests import directions
-from lra.verify.subject import Subject
+from lra.verify.subject import PROBES, Subject, attend
 
 STEPS = (1, 2, 999, 1000, 2000)
 """Steps after which `after_step` is called; some mechanisms draw anew every thousand."""
+
+FELT = 1e-6
+"""Least relative change of an output that is more than rounding."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -46,6 +51,8 @@ def check(subject: Subject, case: Case) -> None:
             )
     if case.trial == 0 and subject.is_ours:
         _declared(subject, case)
+        if subject.is_attention and subject.card.capabilities.stochastic:
+            _tell_heads_apart(subject, case)
 
 
 def _state_of(layer: Layer) -> dict[str, Tensor]:
@@ -66,6 +73,23 @@ def _declared(subject: Subject, case: Case) -> None:
         raise Broken("holds draws of its seed and is not declared stochastic")
     if not differ and subject.card.capabilities.stochastic:
         raise Broken("is declared stochastic and holds nothing that depends on its seed")
+
+
+@torch.no_grad()
+def _tell_heads_apart(subject: Subject, case: Case) -> None:
+    """Give all heads the queries, keys and values of the first: draws of their own tell them apart,
+    in some configuration. The input is long enough to cross the borders of small blocks."""
+    for trial in range(len(subject.configs)):
+        long = msgspec.structs.replace(case, n=max(PROBES), trial=trial)
+        layer = subject.build(long, seed=1)
+        context = subject.context(long, layer)
+        heads = subject.heads(long, layer, context)
+        q, k, v = (None if x is None else x[:, :1].expand_as(x) for x in heads[:3])
+        assert v is not None
+        out_BHNV = attend(layer, heads._replace(q_BHNK=q, k_BGMK=k, v_BGMV=v), context)
+        if relative_difference(out_BHNV, out_BHNV[:, :1].expand_as(out_BHNV)) > FELT:
+            return
+    raise Broken("all heads of a layer hold the same draws")
 
 
 LAW = Law(

@@ -1,22 +1,28 @@
 """Dropout is felt in training and in no evaluation, and torch's seed repeats it.
 
-A card that claims a softmax with convex weights has weights to drop; somebody's own class that
-takes a share to drop has something to drop.
+Neither examples nor heads share a draw. A card that claims a softmax with convex weights has
+weights to drop; somebody's own class that takes a share to drop has something to drop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+import torch
+from torch import Tensor
+
+from attention_impls.contract import Layer
 from lra.core.cards import AttentionCard
 from lra.core.findings import Case
-from lra.verify.dropping import FELT, OTHER, RATE, drawn, dropping, in_parity
+from lra.verify.dropping import DRAW, FELT, OTHER, RATE, drawn, dropping, dropping_dtypes, in_parity
 from lra.verify.law import Broken, Law, Untried, is_not_empty, relative_difference, require_same
-from lra.verify.mixture import every_request
-from lra.verify.rotation import rotate
-from lra.verify.subject import Subject
+from lra.verify.mixture import every_request, in_each
+from lra.verify.rotation import spread
+from lra.verify.rounding import ROUNDOFF
+from lra.verify.subject import Subject, attend, seed_torch
 
-COUNT = 14
+COUNT = 20
 """Number of cases of the short form."""
 LENGTHS = (5, 16, 37, 65)
 ENOUGH = 5
@@ -34,12 +40,12 @@ def is_claimed(card: AttentionCard) -> bool:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every kind of request in training, but for configurations in parity."""
+    """Every kind of request in training and in every type, but for configurations in parity."""
     if not subject.trains_quietly:
         raise Untried(subject.untrained)
-    every = every_request(subject, LENGTHS, training=True)
+    every = in_each(every_request(subject, LENGTHS, training=True), dropping_dtypes(subject))
     own = [case for case in every if has_enough(case) and not in_parity(subject, case)]
-    yield from rotate(own, COUNT, subject, "dropout")
+    yield from spread(own, COUNT, subject, "dropout")
 
 
 def has_enough(case: Case) -> bool:
@@ -59,15 +65,44 @@ def check(subject: Subject, case: Case) -> None:
     evaluated = layer.eval()(x_BND, context, source_BMD=source_BMD).y_BND
     plain = subject.build(case, seed=1).eval()(x_BND, context, source_BMD=source_BMD).y_BND
     require_same(evaluated, plain, "evaluation with a dropout rate, against none", 0.0)
-    if relative_difference(first, evaluated) < FELT:
+    if relative_difference(first, evaluated) < max(FELT, ROUNDOFF[case.dtype]):
         raise Broken("dropout changes nothing in training")
     require_same(again, first, "training with dropout, drawn twice from one seed", 0.0)
-    if subject.is_ours and relative_difference(other, first) < FELT:
+    if relative_difference(other, first) < FELT:
         raise Broken("two seeds of torch's generator drop the same")
-    if case.batch > 1 and case.m is None and case.mask == "none":
-        alike = drawn(layer.train(), x_BND[:1].expand_as(x_BND), context)
-        if relative_difference(alike[1:], alike[:1].expand_as(alike[1:])) < FELT:
+    layer.train()
+    if case.batch > 1 and case.mask == "none":
+        source = None if source_BMD is None else source_BMD[:1].expand_as(source_BMD)
+        if _are_alike(drawn(layer, x_BND[:1].expand_as(x_BND), context, source), 0):
             raise Broken("examples that are alike drop the same")
+    if subject.is_attention and case.heads > 1:
+        _tell_heads_apart(subject, case, layer)
+
+
+def _tell_heads_apart(subject: Subject, case: Case, layer: Layer) -> None:
+    """Give all heads the queries, keys and values of the first, and compare what they drop. Heads
+    that differ in evaluation, by parameters of their own, tell nothing."""
+    context = replace(subject.context(case, layer), position=None)
+    own = subject.heads(case, layer, context)
+    q, k, v = (None if x is None else x.detach()[:, :1].expand_as(x) for x in own[:3])
+    assert v is not None
+    heads = own._replace(q_BHNK=q, k_BGMK=k, v_BGMV=v)
+    layer.eval()
+    if not _are_alike(attend(layer, heads, context), 1):
+        return
+    layer.train()
+    seed_torch(DRAW)
+    out_BHNV = attend(layer, heads, context)
+    if _are_alike(out_BHNV, 1):
+        raise Broken("heads that are alike drop the same")
+    grouped = torch.stack(out_BHNV.chunk(v.shape[1], dim=1), dim=1)
+    if grouped.shape[2] > 1 and _are_alike(grouped, 2):
+        raise Broken("heads that share their keys drop the same")
+
+
+def _are_alike(out: Tensor, dim: int) -> bool:
+    first = out.narrow(dim, 0, 1)
+    return relative_difference(out, first.expand_as(out)) < FELT
 
 
 LAW = Law(

@@ -16,14 +16,14 @@ from torch import Tensor
 from attention_impls.contract import Context, Heads, Layer
 from lra.core.findings import Case
 from lra.verify.dropping import DRAW, OTHER, RATE, drawn, dropping, require_dropout
-from lra.verify.law import Broken, Law, binds_all, is_not_empty
+from lra.verify.law import Broken, Law, binds_all, gradients, is_not_empty
 from lra.verify.laws.gradcheck import STEPS, TOLERANCE, finite_difference_error
-from lra.verify.mixture import ROUNDED, every_request, trained
+from lra.verify.mixture import ROUNDED, biased, differentiated, every_request
 from lra.verify.requests import directions
-from lra.verify.rotation import rotate
+from lra.verify.rotation import spread
 from lra.verify.subject import Subject, attend, seed_torch
 
-COUNT = 9
+COUNT = 12
 """Number of cases of the short form."""
 LENGTHS = (2, 5, 16, 37)
 
@@ -32,7 +32,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in training."""
     require_dropout(subject, directions(subject)[0])
     own = every_request(subject, LENGTHS, training=True, heads=2)
-    yield from rotate(own, COUNT, subject, "dropout_gradient")
+    yield from spread(own, COUNT, subject, "dropout_gradient")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -46,17 +46,13 @@ def check(subject: Subject, case: Case) -> None:
 def _differences(subject: Subject, case: Case) -> None:
     layer = dropping(subject, case)
     x_BND, source_BMD = subject.inputs(case)
-    context = subject.context(case, layer)
-    leaves = {"input": x_BND, **trained(layer)}
-    if source_BMD is not None:
-        leaves["source"] = source_BMD
+    context = biased(subject.context(case, layer), case, layer, subject)
+    leaves = differentiated(layer, context, x_BND, source_BMD)
     generator = torch.Generator().manual_seed(case.seed)
     y_BND = drawn(layer, x_BND, context, source_BMD)
     upstream = _normal(y_BND, generator)
     seed_torch(OTHER)
-    found = torch.autograd.grad(
-        y_BND, list(leaves.values()), upstream, allow_unused=True, materialize_grads=True
-    )
+    found = gradients(y_BND, leaves.values(), upstream)
     along = [_normal(leaf, generator) for leaf in leaves.values()]
     norm = sum(float(gradient.square().sum()) for gradient in found) ** 0.5
 
@@ -84,9 +80,7 @@ def _turned_around(subject: Subject, case: Case) -> None:
         return
     u, w = _normal(out_BHNV, generator), _normal(heads.v_BGMV, generator)
     seed_torch(OTHER)
-    (back,) = torch.autograd.grad(out_BHNV, heads.v_BGMV, u, allow_unused=True)
-    if back is None:
-        return
+    (back,) = gradients(out_BHNV, [heads.v_BGMV], u)
     over_w = _attended(layer, heads._replace(v_BGMV=w.clone().requires_grad_()), context).detach()
     one, other = float((back.double() * w).sum()), float((over_w.double() * u).sum())
     size = float(back.double().norm() * w.double().norm())

@@ -15,7 +15,7 @@ from lra.verify.dropping import RATE, drawn, dropping, require_dropout
 from lra.verify.law import Broken, Law, binds_all, is_not_empty, require_same
 from lra.verify.mixture import every_request
 from lra.verify.requests import directions
-from lra.verify.rotation import rotate
+from lra.verify.rotation import spread
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
@@ -30,7 +30,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in training, three examples at a time."""
     require_dropout(subject, directions(subject)[0])
     own = every_request(subject, LENGTHS, training=True, batch=3)
-    yield from rotate(own, COUNT, subject, "dropout_leaks")
+    yield from spread(own, COUNT, subject, "dropout_leaks")
 
 
 def check(subject: Subject, case: Case) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Law, binds_all, require_finite
+from lra.verify.law import Law, binds_all, gradients, require_finite
 from lra.verify.requests import half_dtypes, masks, requests
 from lra.verify.subject import Subject, attend
 
@@ -88,9 +88,7 @@ def _describe(what: str, scale: float) -> str:
 def _finite(out: torch.Tensor, leaves: dict[str, torch.Tensor], under: str) -> None:
     require_finite([(f"the output{under}", out)])
     if out.requires_grad:
-        reached = torch.autograd.grad(
-            out.square().sum(), list(leaves.values()), allow_unused=True, materialize_grads=True
-        )
+        reached = gradients(out.square().sum(), leaves.values())
         require_finite(
             (f"gradient of {name}{under}", grad) for name, grad in zip(leaves, reached, strict=True)
         )

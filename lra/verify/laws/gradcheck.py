@@ -8,14 +8,15 @@ small beside an absolute tolerance, so the gap is relative to the gradient.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
 import torch
 from torch import Tensor
 
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, Untried, binds_all
-from lra.verify.requests import masks, requests
+from lra.verify.law import Broken, Law, Untried, binds_all, gradients
+from lra.verify.requests import crossed_requests, masks, requests
 from lra.verify.subject import Subject
 
 DIRECTIONS = 3
@@ -28,8 +29,12 @@ TOLERANCE = {True: 1e-6, False: 1e-2}
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every request without a position scheme."""
-    return requests(subject, masks=masks(subject, "behind"), positions=("none",), heads=1)
+    """Every request without a position scheme, to another sequence too."""
+    kinds = masks(subject, "behind")
+    yield from requests(subject, masks=kinds, positions=("none",), heads=1)
+    if subject.card.capabilities.cross:
+        for case in crossed_requests(subject, positions=("none",)):
+            yield msgspec.structs.replace(case, heads=1)
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -39,8 +44,9 @@ def check(subject: Subject, case: Case) -> None:
         raise Untried("it takes no float64, which finite differences need")
     layer = subject.build(case)
     context = subject.context(case, layer)
-    x_BND, _ = subject.inputs(case)
-    parameters = [one for one in layer.parameters() if one.requires_grad]
+    x_BND, source_BMD = subject.inputs(case)
+    read = [x_BND, *([] if source_BMD is None else [source_BMD])]
+    leaves = [*read, *(one for one in layer.parameters() if one.requires_grad)]
     generator = torch.Generator().manual_seed(case.seed)
 
     def normal(like: Tensor) -> Tensor:
@@ -48,19 +54,20 @@ def check(subject: Subject, case: Case) -> None:
         return drawn.to(like.device, like.dtype)
 
     for _ in range(DIRECTIONS):
-        y_BND: Tensor = layer(x_BND, context).y_BND
+        y_BND: Tensor = layer(x_BND, context, source_BMD=source_BMD).y_BND
         upstream = normal(y_BND)
         if not y_BND.requires_grad:
             raise Broken("the output has no gradient")
 
         def projected(upstream: Tensor = upstream) -> float:
-            return float((layer(x_BND, context).y_BND * upstream).sum())
+            found_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
+            return float((found_BND * upstream).sum())
 
-        leaves = [x_BND, *parameters]
-        found = torch.autograd.grad(
-            y_BND, leaves, upstream, allow_unused=True, materialize_grads=True
-        )
-        for what, own in (("the input", slice(0, 1)), ("its parameters", slice(1, None))):
+        found = gradients(y_BND, leaves, upstream)
+        for what, own in (
+            ("the input", slice(0, len(read))),
+            ("its parameters", slice(len(read), None)),
+        ):
             directions = [normal(leaf) for leaf in leaves[own]]
             norm = sum(float(gradient.square().sum()) for gradient in found[own]) ** 0.5
             if math.isnan(norm):
@@ -85,13 +92,13 @@ def check(subject: Subject, case: Case) -> None:
 def finite_difference_error(
     projected: Callable[[], float],
     leaves: list[Tensor],
-    gradients: tuple[Tensor, ...],
+    along: Sequence[Tensor],
     directions: list[Tensor],
     step: float,
 ) -> float:
     """Return the gap between a gradient along a direction and central differences; NaN is within no
     tolerance."""
-    along = sum(float((g * d).sum()) for g, d in zip(gradients, directions, strict=True))
+    slope = sum(float((g * d).sum()) for g, d in zip(along, directions, strict=True))
     start = [leaf.clone() for leaf in leaves]
     ends = []
     for sign in (1, -1):
@@ -100,7 +107,7 @@ def finite_difference_error(
         ends.append(projected())
     for leaf, old in zip(leaves, start, strict=True):
         leaf.copy_(old)
-    return abs((ends[0] - ends[1]) / (2 * step) - along)
+    return abs((ends[0] - ends[1]) / (2 * step) - slope)
 
 
 LAW = Law(

@@ -30,9 +30,8 @@ MOST = 24
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Padded requests and padded sources."""
-    every = [
-        case for case in requests(subject, masks=KINDS, batch=3) if case.mask != "none"
-    ]  # fmt: skip
+    own = requests(subject, masks=KINDS, batch=3)
+    every = [case for case in own if case.mask != "none"]
     if subject.card.capabilities.cross:
         for (n, m), causal, mask in product(((1, 2), (5, 9)), cross_directions(subject), KINDS):
             every.append(Case(n=n, m=m, causal=causal, mask=mask, batch=3))

@@ -9,31 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
 import torch
 from torch import Tensor
 
-from lra.core.findings import Case
+from lra.core.findings import Case, DtypeName
 from lra.verify.law import Law, binds_all, projected_gradients, require_same
-from lra.verify.mixture import ROUNDED, every_request, trained, under
-from lra.verify.rotation import choices, rotate
+from lra.verify.mixture import ROUNDED, biased, differentiated, every_request, in_each, under
+from lra.verify.rotation import spread
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
 GRADIENT = 10 * ROUNDED
 """Tolerance for gradients in float32, which pass through as many sums again, and through those of a
 parameter over all positions."""
-COUNT = 16
+COUNT = 24
 """Number of cases of the short form."""
+TYPES: tuple[DtypeName, ...] = ("float64", "float32")
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every kind of request in turn, every other one in float32."""
-    first = choices(subject, "modes").randrange(2)
+    """Every kind of request in both types."""
     own = every_request(subject, subject.lengths, training=subject.trains_quietly)
-    for place, case in enumerate(rotate(own, COUNT, subject, "modes")):
-        dtype = "float32" if (first + place) % 2 else "float64"
-        yield msgspec.structs.replace(case, dtype=dtype)
+    yield from spread(in_each(own, TYPES), COUNT, subject, "modes")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -41,10 +38,8 @@ def check(subject: Subject, case: Case) -> None:
     rounded = subject.dtype(case) == torch.float32
     layer = subject.build(case)
     x_BND, source_BMD = subject.inputs(case)
-    context = subject.context(case, layer)
-    leaves = {"input": x_BND, **trained(layer)}
-    if source_BMD is not None:
-        leaves["source"] = source_BMD
+    context = biased(subject.context(case, layer), case, layer, subject)
+    leaves = differentiated(layer, context, x_BND, source_BMD)
 
     def ask(training: bool) -> tuple[Tensor, list[Tensor]]:
         y_BND = layer.train(training)(x_BND, context, source_BMD=source_BMD).y_BND

@@ -12,7 +12,7 @@ from torch import Tensor
 from attention_impls.contract import Layer
 from lra.core.findings import Case
 from lra.core.traceback_place import place_of
-from lra.verify.law import Broken, Law, Reported, binds_all
+from lra.verify.law import Broken, Law, Reported, binds_all, gradients
 from lra.verify.requests import directions, masks
 from lra.verify.subject import Subject
 
@@ -104,7 +104,7 @@ def _run(
 ) -> tuple[Tensor, Tensor]:
     leaf = x_BND.to(dtype).requires_grad_()
     y_BND = layer(leaf, subject.context(case, layer)).y_BND
-    return y_BND, torch.autograd.grad(y_BND, leaf, x_BND.to(y_BND.dtype))[0]
+    return y_BND, gradients(y_BND, [leaf], x_BND.to(y_BND.dtype))[0]
 
 
 LAW = Law(

@@ -7,6 +7,7 @@ stay as they were, and so does a decode state that is held meanwhile.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -18,6 +19,7 @@ from lra.core.findings import Case
 from lra.verify.law import Broken, Law, binds_all, require_same
 from lra.verify.mixture import (
     ROUNDED,
+    THINGS,
     Ask,
     Mode,
     answer,
@@ -26,11 +28,11 @@ from lra.verify.mixture import (
     longest,
     step,
 )
-from lra.verify.rotation import choices, rotate
+from lra.verify.rotation import choices, spread
 from lra.verify.subject import Subject, position
 
 TOLERANCE = 1e-9
-COUNT = 24
+COUNT = 30
 """Number of cases of the short form; each brings one to three requests before it."""
 LENGTHS = (2, 5, 16, 37)
 LAST: tuple[Mode, ...] = ("grad", "no_grad", "grad", "inference", "grad")
@@ -40,11 +42,16 @@ KINDS = ("", " after a step of its parameters", " after a move to float32")
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every kind of request in turn; the seed decides which ones come before it."""
-    first = choices(subject, "sequel").randrange(1000) % 1000
-    own = rotate(every_request(subject, LENGTHS), COUNT, subject, "sequel")
+    """Every kind of request in turn; the seed decides which ones come before it, and what the first
+    of them differs in: each thing for each kind of position and of sequence."""
+    first = choices(subject, "sequel").randrange(1000)
+    own = spread(every_request(subject, LENGTHS), COUNT, subject, "sequel")
+    kinds: Counter[tuple[str, bool]] = Counter()
     for place, case in enumerate(own):
-        yield msgspec.structs.replace(case, seed=first + place)
+        kind = (case.position, case.m is None)
+        seed = len(THINGS) * (first + place) + kinds[kind] % len(THINGS)
+        yield msgspec.structs.replace(case, seed=seed)
+        kinds[kind] += 1
 
 
 def check(subject: Subject, case: Case) -> None:

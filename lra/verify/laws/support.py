@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_impls.contract import Attention
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, Untried, binds_all
+from lra.verify.law import Broken, Law, Untried, binds_all, gradients
 from lra.verify.requests import requests
 from lra.verify.subject import Subject, attend
 
@@ -37,12 +37,9 @@ def check(subject: Subject, case: Case) -> None:
     if out_BHNV.requires_grad:
         for i in sorted({*range(0, case.n, max(1, case.n // 7)), *range(case.n)[-1:]}):
             row = out_BHNV[:, :, i].square().sum()
-            reached = torch.autograd.grad(
-                row, list(leaves.values()), retain_graph=True, allow_unused=True
-            )
+            reached = gradients(row, leaves.values(), kept=True)
             for name, gradient in zip(leaves, reached, strict=True):
-                if gradient is not None:
-                    _inside(gradient, allowed[:, :, i], f"query {i} feels the {name}")
+                _inside(gradient, allowed[:, :, i], f"query {i} feels the {name}")
     if subject.has_oracle:
         _, weights_BHNM = cast(Attention, layer).oracle(*heads[:3], context, **heads.extra)
         if bool((weights_BHNM != 0)[~allowed].any()):

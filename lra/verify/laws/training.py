@@ -7,36 +7,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
+from torch import Tensor
 
+from attention_impls.contract import Layer
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, is_not_empty, require_same
 from lra.verify.laws.determinism import random_states
-from lra.verify.requests import masks, requests
+from lra.verify.mixture import biased, every_request
+from lra.verify.rotation import spread
 from lra.verify.subject import Subject, quiet, seed_torch
 
 TOLERANCE = 1e-9
+COUNT = 24
+"""Number of cases of the short form."""
+LENGTHS = (7, 37, 129)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """A few lengths, all in training."""
-    kinds = masks(subject, "scattered")
-    for case in requests(subject, lengths=(7, 37, 129), masks=kinds, positions=("none",)):
-        yield msgspec.structs.replace(case, training=True)
+    """Every kind of request in training."""
+    own = every_request(subject, LENGTHS, training=True)
+    yield from spread(own, COUNT, subject, "training")
 
 
 def check(subject: Subject, case: Case) -> None:
     """Train twice, then evaluate; with noise, draw it twice from one seed."""
     layer = subject.build(case)
-    x_BND, _ = subject.inputs(case)
-    context = subject.context(case, layer)
+    x_BND, source_BMD = subject.inputs(case)
+    context = biased(subject.context(case, layer), case, layer, subject)
     before = random_states()
-    first = layer(x_BND, context).y_BND
+
+    def output(layer: Layer) -> Tensor:
+        y_BND: Tensor = layer(x_BND, context, source_BMD=source_BMD).y_BND
+        return y_BND
+
+    first = output(layer)
     for name, state in random_states().items():
         if state != before[name]:
             raise Broken(f"a training pass without dropout moves {name} global random state")
-    require_same(layer(x_BND, context).y_BND, first, "a second training pass without dropout", 0.0)
-    evaluated = layer.eval()(x_BND, context).y_BND
+    require_same(output(layer), first, "a second training pass without dropout", 0.0)
+    evaluated = output(layer.eval())
     require_same(first, evaluated, "training without dropout against evaluation", TOLERANCE)
     config = subject.configs[case.trial]
     if quiet(config) == config:
@@ -45,7 +54,7 @@ def check(subject: Subject, case: Case) -> None:
     drawn = []
     for _ in range(2):
         seed_torch(case.seed)
-        drawn.append(noisy(x_BND, context).y_BND)
+        drawn.append(output(noisy))
     require_same(drawn[1], drawn[0], "training with noise, drawn twice from one seed", 0.0)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, binds_all, is_not_empty
+from lra.verify.law import Broken, Law, binds_all, gradients, is_not_empty
 from lra.verify.laws.determinism import random_states
 from lra.verify.mixture import every_request, state_tensors, trained
 from lra.verify.process import settings, unusual
@@ -69,8 +69,7 @@ def _check(subject: Subject, case: Case) -> None:
     upstream = upstream.view(first.shape)
     given = upstream.clone()
     leaves = [x_BND, *([] if source_BMD is None else [source_BMD]), *trained(layer).values()]
-    if y_BND.requires_grad:
-        torch.autograd.grad(y_BND, leaves, upstream, retain_graph=True, allow_unused=True)
+    gradients(y_BND, leaves, upstream, kept=True)
     _require_settings(before, "a backward pass")
     _require_unchanged(arguments, copies, "a backward pass")
     _require_unchanged({"incoming gradient": upstream}, {"incoming gradient": given}, "a backward")
@@ -105,8 +104,7 @@ def _behind_projections(subject: Subject, case: Case, layer: Layer, context: Con
         return
     upstream = torch.linspace(-1, 1, out_BHNV.numel()).to(out_BHNV).view(out_BHNV.shape)
     given, result = upstream.clone(), out_BHNV.detach().clone()
-    torch.autograd.grad(out_BHNV, [one for one in heads[:3] if one is not None], upstream,
-                        allow_unused=True)  # fmt: skip
+    gradients(out_BHNV, [one for one in heads[:3] if one is not None], upstream)
     found = {**arguments, "incoming gradient": upstream, "result": out_BHNV}
     wanted = {**copies, "incoming gradient": given, "result": result}
     _require_unchanged(found, wanted, "the attention's backward pass")
