@@ -90,7 +90,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.peak = 0
-        self._live = 0
+        self.live = 0
         self._seen: set[int] = set()
 
     def __torch_dispatch__(
@@ -102,7 +102,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
             # A view of an existing tensor is not new.
             if isinstance(tensor, Tensor) and self._key(tensor) not in known | self._seen:
                 self._count(tensor.untyped_storage())
-        self.peak = max(self.peak, self._live)
+        self.peak = max(self.peak, self.live)
         return out
 
     @staticmethod
@@ -112,12 +112,12 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _count(self, storage: torch.UntypedStorage) -> None:
         key, size = int(storage._cdata), storage.nbytes()
         self._seen.add(key)
-        self._live += size
+        self.live += size
         weakref.finalize(storage, self._forget, key, size)
 
     def _forget(self, key: int, size: int) -> None:
         self._seen.discard(key)
-        self._live -= size
+        self.live -= size
 
 
 LAW = Law(
