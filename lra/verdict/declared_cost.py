@@ -1,8 +1,8 @@
 """The exponent of length in a declared cost, such as `O((n + m) r d)`.
 
-n and m are lengths and grow together, unless one is named; every other letter is a constant, and so is a logarithm. A
-sum is as great as its greatest term. Several formulas are separated by semicolons: the first is the
-claim for plain inputs, the others say when they hold.
+n and m are lengths and grow together, unless one is named; every other letter is a constant, and so
+is a logarithm. A sum is as great as its greatest term. Several formulas are separated by
+semicolons: the first is the claim for plain inputs, the others say when they hold.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from torch import nn
@@ -37,7 +38,7 @@ def kept_by_calls(layer: nn.Module, call: Callable[[int], object]) -> str:
                 for read, figure in zip(found.values(), (live.live, _entries(layer)), strict=True):
                     read.append(figure)
     for name, read in found.items():
-        if all(before < after for before, after in zip(read, read[1:], strict=False)):
+        if all(before < after for before, after in pairwise(read)):
             first, *_, last = read
             return f"{last - first} more {name} after {READ_AFTER[-1]} calls than after 2"
     return ""

@@ -17,6 +17,7 @@ import msgspec
 import torch
 from torch import Tensor
 
+from attention_impls.contract import Layer, MechanismConfig
 from lra.adapters.adapt import configure, load
 from lra.core import catalogue
 from lra.core.errors import LraError
@@ -32,47 +33,53 @@ PATIENCE = 60.0
 RATE = 0.25
 """Rate of dropout."""
 
+Question = tuple[MechanismConfig, Case]
 Answers = list[dict[str, Tensor]]
 States = list[dict[str, Tensor]]
 
 
-def states(subject: Subject, cases: list[Case]) -> States:
-    """Return the state dict of a layer for each case."""
-    return [subject.build(case, seed=1).state_dict() for case in cases]
+def states(subject: Subject, questions: list[Question]) -> States:
+    """Return the state dict of a layer for each question."""
+    return [_build(subject, question, seed=1).state_dict() for question in questions]
 
 
 @torch.no_grad()
-def answers(subject: Subject, cases: list[Case], known: States) -> Answers:
+def answers(subject: Subject, questions: list[Question], known: States) -> Answers:
     """Return the outputs of layers of one seed, and of one that another layer's state is loaded
-    into, for each case."""
+    into, for each question."""
     found = []
-    for case, state in zip(cases, known, strict=True):
+    for question, state in zip(questions, known, strict=True):
+        _, case = question
         x_BND = subject.inputs(case)[0].detach()
-        layer = subject.build(case, seed=1)
+        layer = _build(subject, question, seed=1)
         context = subject.context(case, layer)
         own = {"the output of a layer of the same seed": layer(x_BND, context).y_BND}
         layer.after_step(1)
         own["the output of a layer of the same seed after a step"] = layer(x_BND, context).y_BND
         if subject.trains_quietly:
-            dropping = subject.build(case, seed=1, dropout=RATE).train()
+            dropping = _build(subject, question, seed=1, dropout=RATE).train()
             seed_torch(2)
             own["training with dropout under the same seed"] = dropping(x_BND, context).y_BND
-        loaded = subject.build(case, seed=2)
+        loaded = _build(subject, question, seed=2)
         loaded.load_state_dict(state)
         own["the output of a layer with the same state dict"] = loaded(x_BND, context).y_BND
         found.append(own)
     return found
 
 
-def answers_elsewhere(subject: Subject, cases: list[Case], known: States) -> Answers:
+def _build(subject: Subject, question: Question, **sizes: Any) -> Layer:
+    config, case = question
+    return subject.build(case, config=config, max_length=case.n, **sizes)
+
+
+def answers_elsewhere(subject: Subject, questions: list[Question], known: States) -> Answers:
     """Return the answers of another process.
 
     Raises `Untried` where it cannot make the mechanism, and `Broken` where it has no answers.
     """
     asked = {
         "reference": _reference(subject),
-        "config": msgspec.to_builtins(subject.config),
-        "cases": [str(case) for case in cases],
+        "questions": [(msgspec.to_builtins(config), str(case)) for config, case in questions],
         "states": known,
         "device": subject.device,
         "in_float32": subject.in_float32,
@@ -111,11 +118,15 @@ def _other_hashes() -> dict[str, str]:
     return {**os.environ, "PYTHONHASHSEED": other, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
-def _make(asked: dict[str, Any]) -> Subject:
+def _make(asked: dict[str, Any]) -> tuple[Subject, list[Question]]:
     layer = load(catalogue.find("mechanism", asked["reference"]))
-    config = msgspec.convert(asked["config"], layer.Config)
-    mechanism = configure(layer, config)
-    return Subject(mechanism, config, device=asked["device"], in_float32=asked["in_float32"])
+    questions = [
+        (msgspec.convert(config, layer.Config), parse(case)) for config, case in asked["questions"]
+    ]
+    first = questions[0][0]
+    mechanism = configure(layer, first)
+    own = Subject(mechanism, first, device=asked["device"], in_float32=asked["in_float32"])
+    return own, questions
 
 
 def main(folder: Path) -> None:
@@ -123,12 +134,11 @@ def main(folder: Path) -> None:
     asked = torch.load(folder / ASKED)
     torch.set_num_threads(asked["threads"])
     try:
-        subject = _make(asked)
+        subject, questions = _make(asked)
     except (ImportError, LraError, msgspec.ValidationError) as error:
         print(" ".join(f"{error}".split()), file=sys.stderr)
         sys.exit(UNMADE)
-    cases = [parse(case) for case in asked["cases"]]
-    torch.save(answers(subject, cases, asked["states"]), folder / ANSWERED)
+    torch.save(answers(subject, questions, asked["states"]), folder / ANSWERED)
 
 
 if __name__ == "__main__":

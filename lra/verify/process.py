@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,14 @@ def settings() -> dict[str, object]:
         "the environment": dict(os.environ),
         "the limit of recursion": sys.getrecursionlimit(),
         "filters of warnings": (list(warnings.filters), torch.is_warn_always_enabled()),
-        "the root logger": (log.level, list(log.handlers), log.disabled, logging.root.manager.disable),
+        "the root logger": (
+            log.level,
+            list(log.handlers),
+            log.disabled,
+            logging.root.manager.disable,
+        ),
         "the garbage collector": (gc.isenabled(), gc.get_threshold()),
-        "the folder of work": os.getcwd(),
+        "the folder of work": Path.cwd(),
         "standard output": (sys.stdout, sys.stderr, sys.excepthook),
         "numbers too small for an exponent": _keeps_denormals(),
         "hooks of all modules": _hooks(),
@@ -96,11 +102,18 @@ def unusual(*, double: bool) -> Iterator[None]:
         torch.set_default_dtype(torch.float64)
     log.level, log.handlers, logging.root.manager.disable = LEVEL, [], logging.DEBUG - 1
     os.environ.clear()
+    collects, keeps = gc.isenabled(), _keeps_denormals()
+    gc.enable()
+    torch.set_flush_denormal(False)
     try:
         with warnings.catch_warnings(record=True):
             warnings.resetwarnings()
             yield
     finally:
+        torch.set_flush_denormal(not keeps)
+        if not collects:
+            gc.disable()
+        os.environ.clear()
         os.environ.update(environment)
         log.level, log.handlers, logging.root.manager.disable = logs
         torch.set_num_threads(threads)

@@ -33,13 +33,12 @@ def check(subject: Subject, case: Case) -> None:
         msgspec.structs.replace(case, trial=trial, causal=causal)
         for trial, causal in product(range(len(subject.configs)), directions(subject))
     ]
-    known = states(subject, own)
-    found = answers_elsewhere(subject, own, known)
-    for one, here, there in zip(own, answers(subject, own, known), found, strict=True):
+    questions = [(subject.config_for(one), one) for one in own]
+    known = states(subject, questions)
+    found = answers_elsewhere(subject, questions, known)
+    for one, here, there in zip(own, answers(subject, questions, known), found, strict=True):
         for name, wanted in here.items():
-            what = f"{name} in another process"
-            if one.trial or one.causal:
-                what += f", for '{one}'"
+            what = f"{name} in another process, for '{one}'"
             require_same(there[name], wanted, what, subject.allowed(TOLERANCE))
 
 

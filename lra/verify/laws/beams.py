@@ -34,9 +34,7 @@ def cases(subject: Subject) -> Iterator[Case]:
         )
     ]  # fmt: skip
     yield from sorted(rotate(own, COUNT, subject, "beams"), key=lambda case: case.n)
-    single = requests(
-        subject, lengths=TYPED, causal=(True,), masks=kinds, batch=3, dtype="float32"
-    )
+    single = requests(subject, lengths=TYPED, causal=(True,), masks=kinds, batch=3, dtype="float32")
     yield from rotate(single, SINGLE, subject, "beams")
 
 

@@ -23,7 +23,6 @@ from lra.verify.law import Broken, Law, binds_all, ordinal, require_same
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, seed_torch
 
-
 OFTEN = 7
 """Length of the inputs that a layer is given many times."""
 CALLS = 12

@@ -30,9 +30,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Every causal request in turn, and some in float32."""
     kinds = masks(subject, "scattered", "front")
     own = requests(subject, lengths=LENGTHS, causal=(True,), masks=kinds, batch=3)
-    single = requests(
-        subject, lengths=TYPED, causal=(True,), masks=kinds, batch=3, dtype="float32"
-    )
+    single = requests(subject, lengths=TYPED, causal=(True,), masks=kinds, batch=3, dtype="float32")
     chosen = rotate(own, COUNT, subject, "streams") + rotate(single, SINGLE, subject, "streams")
     for place, case in enumerate(chosen):
         yield msgspec.structs.replace(case, seed=place)

@@ -170,7 +170,7 @@ def _modes(layer: Layer) -> dict[str, Any]:
 
 LAW = Law(
     name="untouched",
-    says="a call changes no argument, result or process, and leaves nothing behind",
+    says="a call changes no argument, result or process and leaves nothing behind",
     claimed=binds_all,
     cases=cases,
     check=check,
