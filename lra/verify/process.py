@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch.nn.modules import module as hooks
 
+FILTERS = "filters of warnings"
 LEVEL = logging.ERROR + 1
 """Level of logging that nobody sets."""
 
@@ -57,7 +58,7 @@ def settings() -> dict[str, object]:
         ),
         "the environment": dict(os.environ),
         "the limit of recursion": sys.getrecursionlimit(),
-        "filters of warnings": (list(warnings.filters), torch.is_warn_always_enabled()),
+        FILTERS: (list(warnings.filters), torch.is_warn_always_enabled()),
         "the root logger": (
             log.level,
             list(log.handlers),

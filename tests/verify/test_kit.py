@@ -310,7 +310,7 @@ class Named(Dense):
 
     class Config(MechanismConfig, frozen=True):
         kernel: str = "plain"
-        gain: float = 2
+        gain: float = 2.0
 
     config: Config
 
