@@ -209,14 +209,14 @@ class FlushesDenormals(Dense, law="untouched"):
         return super().weights(logits, permitted)
 
 
-class KeysAmongThemselves(Dense, law="operation_growth", stranger=""):
-    """Keys that are like many others count less: all are compared with all."""
+class NormsFromAllProducts(Dense, law="operation_growth", stranger=""):
+    """The norms of the keys are the diagonal of the products of all with all."""
 
     card = card(softmax="never")
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
-        alike = (k @ k.mT).sigmoid().mean(-1)
-        return super().logits(q, k) - alike[..., None, :]
+        squares = (k @ k.mT).diagonal(dim1=-2, dim2=-1)
+        return super().logits(q, k) - squares[..., None, :] / math.sqrt(q.shape[-1])
 
 
 class SquareMaskCropped(Dense, law="memory_growth", stranger=""):
@@ -271,7 +271,7 @@ class CacheOfTheLayer(Dense, law="beams", stranger=""):
         return found
 
 
-class LongTraining(Dense, law="causality", stranger=""):
+class LongTraining(Dense, law="causality"):
     """In training the rows beyond 256 positions are computed in a piece, without its mask."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
@@ -282,7 +282,7 @@ class LongTraining(Dense, law="causality", stranger=""):
         return permitted
 
 
-class LongTrainingReadsPadding(Dense, law="padding_content", stranger=""):
+class LongTrainingReadsPadding(Dense, law="padding_content"):
     """In training the mask of the first 256 keys is all that is kept."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
