@@ -1,8 +1,8 @@
 """The exponent of length in a declared cost, such as `O((n + m) r d)`.
 
-n and m are lengths and grow together; every other letter is a constant, and so is a logarithm. A
-sum is as great as its greatest term. Several formulas are separated by semicolons: the first is the
-claim for plain inputs, the others say when they hold.
+n and m are lengths and grow together, unless one is named; every other letter is a constant, and so
+is a logarithm. A sum is as great as its greatest term. Several formulas are separated by
+semicolons: the first is the claim for plain inputs, the others say when they hold.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 
 import msgspec
 
-_LENGTHS = ("n", "m")
 _TOKEN = re.compile(r"\s*(sqrt|log|[A-Za-z]|\d+(?:\.\d+)?|[-+/^()])")
 
 
@@ -22,23 +21,26 @@ class DeclaredCost(msgspec.Struct, frozen=True):
     exponent: float
 
 
-def parse_cost(text: str, *, gpu: bool = False) -> DeclaredCost | None:
-    """Return a declared cost's formula for plain inputs; None for a text that is no formula.
+def parse_cost(text: str, *, gpu: bool = False, growing: str = "nm") -> DeclaredCost | None:
+    """Return a declared cost's formula for plain inputs where these lengths grow; None for a text
+    that is no formula.
 
     On a GPU it is the greatest among the first formula and those that hold on one.
     """
     first, *others = text.split(";")
-    return _greatest([first, *(one for one in others if gpu and "on a GPU" in one)])
+    return _greatest([first, *(one for one in others if gpu and "on a GPU" in one)], growing)
 
 
-def parse_greatest_cost(text: str) -> DeclaredCost | None:
-    """Return the greatest of all formulas of a declared cost, whenever they hold."""
-    return _greatest(text.split(";"))
+def parse_greatest_cost(text: str, *, growing: str = "nm") -> DeclaredCost | None:
+    """Return the greatest of all formulas of a declared cost, whenever they hold, where these
+    lengths grow."""
+    return _greatest(text.split(";"), growing)
 
 
-def _greatest(clauses: list[str]) -> DeclaredCost | None:
+def _greatest(clauses: list[str], growing: str) -> DeclaredCost | None:
+    formulas = (_Formula(clause, growing).read() for clause in clauses)
     try:
-        return max((_Formula(clause).read() for clause in clauses), key=lambda one: one.exponent)
+        return max(formulas, key=lambda one: one.exponent)
     except ValueError:
         return None
 
@@ -46,11 +48,11 @@ def _greatest(clauses: list[str]) -> DeclaredCost | None:
 class _Formula:
     """One `O(...)`, read from left to right; after its last bracket come words."""
 
-    def __init__(self, clause: str) -> None:
+    def __init__(self, clause: str, growing: str) -> None:
         start = clause.strip()
         if not start.startswith("O("):
             raise ValueError(f"no formula in '{clause}'")
-        self._text, self._place = start, 1
+        self._text, self._place, self._growing = start, 1, growing
 
     def read(self) -> DeclaredCost:
         exponent = self._factor()
@@ -93,7 +95,7 @@ class _Formula:
             # Without brackets a logarithm takes one factor: log n d is (log n) d.
             own = self._factor() * (0.5 if word == "sqrt" else 0.0)
         elif word[0].isalnum():
-            own = float(word in _LENGTHS)
+            own = float(word in self._growing)
         else:
             raise ValueError(f"cannot read '{self._text}' at '{word}'")
         if self._peek() == "^":

@@ -16,6 +16,8 @@ def extent(law: Law, subject: Subject, cases: Sequence[Case]) -> Tried | None:
     if not full:
         return None
     own = [str(subject.dtype(case)).removeprefix("torch.") for case in full]
+    if any(law.in_single(subject, case) for case in full):
+        own.append("float32")
     refusals = {size: why for size, why in subject.refusals.items() if why}
     return Tried(
         lengths=None if law.measured else _range([max(case.n, case.m or 0) for case in full]),

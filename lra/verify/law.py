@@ -26,6 +26,10 @@ class Untried(Exception):  # noqa: N818
     """A law cannot be tried here; the message says why."""
 
 
+class Partly(Exception):  # noqa: N818
+    """A law holds of all that could be tried; the message says what could not."""
+
+
 class Reported(Exception):  # noqa: N818
     """A finding of a check that is for the reader to judge."""
 
@@ -63,6 +67,8 @@ class Law:
     unclaimed laws are not tried."""
     dtypes: tuple[str, ...] = ()
     """Types that it tries each case in, whatever the case says."""
+    in_single: Callable[[Subject, Case], bool] = lambda subject, case: False
+    """Whether it tries a case in float32 too, beside the case's own type."""
     dropout: float = 0.0
     """Rate of dropout that it trains with."""
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.modules import module as hooks
+
+FILTERS = "filters of warnings"
+LEVEL = logging.ERROR + 1
+"""Level of logging that nobody sets."""
 
 
 def settings() -> dict[str, object]:
     """Return the settings of this process, by a name that a finding can show."""
     cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    log = logging.getLogger()
     return {
         "the number of threads": torch.get_num_threads(),
         "float32 matmul precision": torch.get_float32_matmul_precision(),
@@ -47,7 +58,33 @@ def settings() -> dict[str, object]:
         ),
         "the environment": dict(os.environ),
         "the limit of recursion": sys.getrecursionlimit(),
+        FILTERS: (list(warnings.filters), torch.is_warn_always_enabled()),
+        "the root logger": (
+            log.level,
+            list(log.handlers),
+            log.disabled,
+            logging.root.manager.disable,
+        ),
+        "the garbage collector": (gc.isenabled(), gc.get_threshold()),
+        "the folder of work": Path.cwd(),
+        "standard output": (sys.stdout, sys.stderr, sys.excepthook),
+        "numbers too small for an exponent": _keeps_denormals(),
+        "hooks of all modules": _hooks(),
     }
+
+
+def _keeps_denormals() -> bool:
+    """Return whether torch keeps numbers below the least normal one: no function tells."""
+    return bool(torch.tensor(2.0**-130, dtype=torch.float32) * 1.5 != 0)
+
+
+def _hooks() -> list[int]:
+    """Return how many hooks there are for every module."""
+    return [
+        len(table)
+        for name, table in sorted(vars(hooks).items())
+        if name.startswith("_global_") and isinstance(table, dict)
+    ]
 
 
 @contextmanager
@@ -56,16 +93,30 @@ def unusual(*, double: bool) -> Iterator[None]:
     set before anybody looked. `double` makes float64 the default dtype."""
     threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
     precision, errors = torch.get_float32_matmul_precision(), np.geterr()
-    flags = _flags()
+    flags, environment, log = _flags(), dict(os.environ), logging.getLogger()
+    logs: tuple[Any, ...] = (log.level, log.handlers, logging.root.manager.disable)
     torch.set_num_threads(2 if threads != 2 else 3)
     torch.set_float32_matmul_precision("high" if precision != "high" else "highest")
     np.seterr(under="warn")
     _set_flags([not flag for flag in flags])
     if double:
         torch.set_default_dtype(torch.float64)
+    log.level, log.handlers, logging.root.manager.disable = LEVEL, [], logging.DEBUG - 1
+    os.environ.clear()
+    collects, keeps = gc.isenabled(), _keeps_denormals()
+    gc.enable()
+    torch.set_flush_denormal(False)
     try:
-        yield
+        with warnings.catch_warnings(record=True):
+            warnings.resetwarnings()
+            yield
     finally:
+        torch.set_flush_denormal(not keeps)
+        if not collects:
+            gc.disable()
+        os.environ.clear()
+        os.environ.update(environment)
+        log.level, log.handlers, logging.root.manager.disable = logs
         torch.set_num_threads(threads)
         torch.set_float32_matmul_precision(precision)
         np.seterr(**errors)

@@ -44,7 +44,7 @@ def in_rotation(law: Law, subject: Subject, cases: Iterable[Case]) -> Iterator[C
     if law.measured:
         yield from cases
         return
-    cases = _fewer(law, subject, list(cases))
+    cases = _in_both_modes(law, subject, _fewer(law, subject, list(cases)))
     start = choices(subject, law.name).randrange(len(SIZES))
     for place, case in enumerate(cases):
         length = max(case.n, case.m or 0)
@@ -61,6 +61,23 @@ def _fewer(law: Law, subject: Subject, cases: list[Case]) -> list[Case]:
     short = [case for case in cases if _is_short(case)]
     kept = {id(case) for case in spread(short, MOST, subject, law.name)}
     return [case for case in cases if id(case) in kept or not _is_short(case)]
+
+
+def _in_both_modes(law: Law, subject: Subject, cases: list[Case]) -> list[Case]:
+    """Return the cases, the long ones in training and in evaluation in turn, where a law is tried
+    in both; in the full form each in both."""
+    if len({case.training for case in cases}) < 2:
+        return cases
+    trains = choices(subject, f"{law.name}, training").random() < 0.5
+    found = []
+    for case in cases:
+        if max(case.n, case.m or 0) < FAR:
+            found.append(case)
+            continue
+        for training in (trains, not trains)[: 1 + subject.full]:
+            found.append(msgspec.structs.replace(case, training=training))
+        trains = not trains
+    return found
 
 
 def _is_short(case: Case) -> bool:

@@ -68,6 +68,9 @@ class Subject:
     """The only case to try of a law; None tries all of its own."""
     in_float32: bool = False
     """Whether float32 stands in for float64."""
+    reference: str = ""
+    """Name that `lra.core.catalogue.find` finds the mechanism by, in another process too; empty
+    where its class and module are all that is known."""
     called_plainly: bool = False
     """Whether somebody's own code has no parameter for causal: it is called without, and may be
     causal."""

@@ -12,7 +12,7 @@ from lra.core.errors import LraError, UnsupportedError
 from lra.core.findings import Case, Finding
 from lra.core.traceback_place import place_of
 from lra.verify.extent import extent
-from lra.verify.law import Broken, Law, Reported, Untried
+from lra.verify.law import Broken, Law, Partly, Reported, Untried
 from lra.verify.rotated_sizes import in_rotation
 from lra.verify.subject import Subject
 
@@ -31,6 +31,8 @@ def try_case(law: Law, subject: Subject, cases: Iterable[Case] | None = None) ->
             law.check(subject, case)
     except Reported as words:
         found = Finding(law=law.name, verdict="reported", detail=str(words))
+    except Partly as words:
+        found = Finding(law=law.name, verdict="held", detail=str(words))
     except Untried as words:
         # A case that was not tried is none.
         tried = tried[:-1]

@@ -66,3 +66,13 @@ def test_every_card_of_ours_can_be_read():
     costs = [cost for text in texts for cost in re.findall(r'(?:time|memory)="(.*)"', text)]
     assert len(costs) == 2 * len(files)
     assert [cost for cost in costs if parse_cost(cost) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "queries", "keys"),
+    [("O(n m d)", 1, 1), ("O((n + m^2) r d)", 1, 2), ("O(n log n d)", 1, 0), ("O(d)", 0, 0)],
+)
+def test_one_length_may_grow_alone(text, queries, keys):
+    for parse in (parse_cost, parse_greatest_cost):
+        assert parse(text, growing="n").exponent == queries
+        assert parse(text, growing="m").exponent == keys

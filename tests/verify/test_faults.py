@@ -6,6 +6,7 @@ caught by another law, or by none.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,7 +36,11 @@ UNDECLARED = {claims.ExactNowhere, claims.ComesNearAtNoRate}
 def _kernels_as_they_were() -> Iterator[None]:
     """Undo what a fault does to the process."""
     enabled = torch.backends.cuda.mem_efficient_sdp_enabled()  # type: ignore[no-untyped-call]
+    log = logging.getLogger()
+    level, handlers = log.level, list(log.handlers)
     yield
+    torch.set_flush_denormal(False)
+    log.level, log.handlers = level, handlers
     torch.backends.cuda.enable_mem_efficient_sdp(enabled)
 
 

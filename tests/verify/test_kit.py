@@ -301,3 +301,53 @@ def test_every_law_is_a_file_of_its_name_and_says_what_holds() -> None:
         assert law.cases.__module__ == f"lra.verify.laws.{law.name}"
         assert law.says and len(law.says) < 72
     assert len({law.name for law in LAWS}) == len(LAWS)
+
+
+class Named(Dense):
+    """Has a setting of which nobody can make up another value."""
+
+    card = card(softmax="never")
+
+    class Config(MechanismConfig, frozen=True):
+        kernel: str = "plain"
+        gain: float = 2.0
+
+    config: Config
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        return super().logits(q, k) * self.config.gain
+
+
+def test_a_setting_without_another_value_to_try_is_named() -> None:
+    found = findings(Named, "setting_felt")["setting_felt"]
+    assert found.verdict == "held" and "kernel" in found.detail and "gain" not in found.detail
+
+
+@pytest.mark.parametrize("law", ["degenerate", "whole_values", "dropout_gradient"])
+def test_the_float32_that_a_law_goes_through_is_in_its_extent(law: str) -> None:
+    tried = findings(Dense, law)[law].tried
+    assert tried is not None and tried.dtypes == ("float32", "float64")
+
+
+def test_a_class_without_a_name_is_not_tried_in_another_process() -> None:
+    nameless = type("Nameless", (Dense,), {})
+    found = findings(nameless, "another_process")["another_process"]
+    assert (found.verdict, found.cases) == ("skipped", 0) and found.detail
+
+
+def test_a_class_that_another_process_cannot_import_is_not_tried_there() -> None:
+    subject = Subject(Dense, Dense.Config(), reference="nowhere.at.all:Dense")
+    (found,) = kit.verify(subject, kit.select(["another_process"]))
+    assert found.verdict == "skipped" and "nowhere" in found.detail
+
+
+class NamedByAHash(Dense):
+    """A buffer's name follows from a hash."""
+
+    def prepare(self) -> None:
+        self.register_buffer(f"table_{hash('table') % 2**20}", Tensor([1.0]))
+
+
+def test_what_fails_in_another_process_alone_is_a_failure() -> None:
+    found = findings(NamedByAHash, "another_process")["another_process"]
+    assert found.verdict == "failed" and "table_" in found.detail

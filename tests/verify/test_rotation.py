@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
 from lra.core.findings import Case, parse
 from lra.verify import kit
 from lra.verify.rotated_sizes import in_rotation
-from lra.verify.sizes import BATCHES, BIASES, LAYERS, SIZES
+from lra.verify.sizes import BATCHES, BIASES, FAR, LAYERS, SIZES
 from lra.verify.subject import BEYOND, Subject
 from verify.faults.dense import Dense
 from verify.faults.sizes import GroupsInterleaved, RestOfTheBlocks
@@ -58,6 +59,13 @@ def test_heads_of_keys_are_divisors_of_the_others_and_all_of_them() -> None:
 def test_one_past_each_border_is_tried_beyond_the_short_lengths() -> None:
     assert {case.n for case in rotated(RestOfTheBlocks, "oracle")} >= {513, BEYOND}
     assert not {513} & {case.n for case in rotated(Dense, "oracle")}
+
+
+@pytest.mark.parametrize("law", ["oracle", "causality", "padding_content", "output"])
+def test_long_inputs_are_in_training_and_in_evaluation_in_turn(law: str) -> None:
+    found = [case.training for case in rotated(RestOfTheBlocks, law) if case.n >= FAR]
+    assert len(found) > 2
+    assert all(one != other for one, other in pairwise(found))
 
 
 def test_somebody_elses_model_is_as_wide_as_its_heads() -> None:

@@ -31,7 +31,14 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
     if isinstance(found, Finding) and found.detail:
         raise LraError(found.detail)
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
-    subject = Subject(mechanism, config, cell.form == "full", cell.device, cell.case)
+    subject = Subject(
+        mechanism,
+        config,
+        cell.form == "full",
+        cell.device,
+        cell.case,
+        reference=job.mechanism or cell.mechanism.name,
+    )
     no_twin = _asked(partial(remarks.why_not_causal, subject))
     if no_twin:
         subject = subject.claiming({"causal": "no"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lra.verify.law import Law
 from lra.verify.laws import (
+    another_process,
     batch,
     beams,
     bias,
@@ -105,6 +106,7 @@ LAWS: tuple[Law, ...] = (
     dropout_leaks.LAW,
     draws.LAW,
     state_dict.LAW,
+    another_process.LAW,
     sequel.LAW,
     untouched.LAW,
     copies.LAW,

@@ -1,4 +1,5 @@
-"""Decoding step by step equals the parallel form, wherever the input is split."""
+"""Decoding step by step equals the parallel form, wherever the input is split; for layers in
+float32 under autocast too."""
 
 from __future__ import annotations
 
@@ -47,6 +48,8 @@ def check(subject: Subject, case: Case) -> None:
         found = decode(subject, case, layer, x_BND, pieces, mask_BN)
         what = f"decoding in pieces of {', '.join(map(str, pieces[:6]))}"
         _require(found, wanted, what + ("" if len(pieces) <= 6 else ", ..."), case)
+    if case.dtype == "float32" and subject.is_ours:
+        _under_autocast(subject, case, layer, x_BND, mask_BN)
     if mask_BN is not None:
         _after_padding(subject, case, layer, x_BND, mask_BN)
     else:
@@ -59,6 +62,18 @@ def _require(found: Tensor, wanted: Tensor, what: str, case: Case) -> None:
         require_close(found, wanted, what, 2 * oracle.HALF[case.dtype])
     else:
         require_same(found, wanted, what, max(TOLERANCE, rounding(case)))
+
+
+def _under_autocast(
+    subject: Subject, case: Case, layer: Layer, x_BND: Tensor, mask_BN: Tensor | None
+) -> None:
+    """Check pieces under autocast, whose products are in bfloat16, against the whole under it."""
+    with torch.autocast(subject.device, dtype=torch.bfloat16):
+        wanted = layer(x_BND, subject.context(case, layer)).y_BND
+        for pieces in splits(case.n)[:2]:
+            found = decode(subject, case, layer, x_BND, pieces, mask_BN)
+            what = f"decoding under autocast in pieces of {', '.join(map(str, pieces[:6]))}"
+            require_close(found, wanted, what, 2 * oracle.HALF["bfloat16"])
 
 
 def splits(n: int) -> list[list[int]]:

@@ -39,8 +39,13 @@ def check(subject: Subject, case: Case) -> None:
     """Compare gradients of one draw with differences of it; turn attention around."""
     if subject.precise == torch.float64:
         _differences(subject, case)
-    if subject.is_attention and subject.card.linear and case.m is None:
+    if is_turned(subject, case):
         _turned_around(subject, case)
+
+
+def is_turned(subject: Subject, case: Case) -> bool:
+    """Return whether attention is a matrix over the values, to be tried in float32."""
+    return subject.is_attention and subject.card.linear and case.m is None
 
 
 def _differences(subject: Subject, case: Case) -> None:
@@ -109,4 +114,5 @@ LAW = Law(
     check=check,
     takes=lambda case: is_not_empty(case) and case.training,
     dropout=RATE,
+    in_single=is_turned,
 )

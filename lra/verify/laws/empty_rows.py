@@ -22,7 +22,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     begins with padding."""
     dtypes = half_dtypes(subject)
     yield from requests(subject, masks=("all",), dtypes=dtypes)
-    yield from requests(subject, masks=("front",), dtypes=dtypes, far=True)
+    yield from requests(subject, masks=("front",), dtypes=dtypes, training=True, far=True)
     if subject.card.capabilities.cross:
         for (n, m), causal in product(((1, 5), (5, 9), (9, 5)), cross_directions(subject)):
             yield Case(n=n, m=m, causal=causal, mask="all", batch=3)

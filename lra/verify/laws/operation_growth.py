@@ -1,4 +1,5 @@
-"""Counted work of a pass grows no faster with the length than claimed.
+"""Counted work of a pass grows no faster with the length than claimed, that of its queries alone
+and of its keys alone too.
 
 Counts are the same on a busy machine. Products are counted as operations; everything else by the
 elements that it writes, as a sum written anew at each position or a sequence copied for each of its
@@ -12,7 +13,6 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-import msgspec
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -21,7 +21,7 @@ from torch.utils.flop_counter import flop_registry
 
 from lra.core.errors import UsageError
 from lra.core.findings import Case
-from lra.verdict.declared_cost import parse_greatest_cost
+from lra.verify import growth
 from lra.verify.law import Broken, Law, Reported, binds_all, is_not_empty
 from lra.verify.requests import directions, masks
 from lra.verify.rotation import rotate
@@ -29,15 +29,12 @@ from lra.verify.subject import Subject
 
 LONGEST = {False: 2048, True: 8192}
 """Length by form, beyond those at which mechanisms switch algorithms, which is no growth."""
-SLACK = 0.25
-"""Largest excess of the exponent, between this length and half of it, over the claimed one: a
-logarithm and what is left of a lower power make less than half of it."""
 MOST = 2
 """Number of cases in the short form, besides a plain one in evaluation."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every direction, plain and with padding, in evaluation and in training."""
+    """Every direction, plain and with padding, in evaluation and in training; another sequence."""
     n = LONGEST[subject.full]
     first, *others = (
         Case(n=n, causal=causal, mask=mask, training=training, batch=1, heads=1)
@@ -47,39 +44,38 @@ def cases(subject: Subject) -> Iterator[Case]:
     )
     yield first
     yield from rotate(others, MOST, subject, LAW.name)
+    yield from growth.crossed(subject, n, LAW.name)
 
 
 def check(subject: Subject, case: Case) -> None:
     """Compare the growth of each count with the card's formula, or with that of the projections and
     outputs where it is more: no whole pass is less than linear."""
-    claimed = parse_greatest_cost(subject.card.time)
+    claimed = growth.claimed(subject.card.time, case)
     if subject.is_ours and claimed is None:
         raise UsageError(f"'{subject.card.time}' is no growth; write e.g. O(n m d) on the card")
     mode = "training" if case.training else "evaluation"
-    shorter = case.n // 2
-    few, many = work(subject, case, shorter), work(subject, case, case.n)
+    few, many = work(subject, growth.halved(case)), work(subject, case)
     words = []
     for name in few:
         if not few[name] or not many[name]:
             continue
-        grown = math.log(many[name] / few[name]) / math.log(case.n / shorter)
-        found = f"{name} in {mode} grow as n^{grown:.2f} from {shorter} to {case.n}"
+        grown = growth.exponent(case, few[name], many[name])
+        found = f"{name} in {mode} grow {growth.words(case, grown)}"
         words.append(found)
-        if claimed and subject.is_ours and grown > max(1.0, claimed.exponent) + SLACK:
+        if claimed and subject.is_ours and growth.is_too_fast(grown, claimed.exponent):
             raise Broken(f"{found}, claimed: {subject.card.time}")
     if not subject.is_ours:
         raise Reported(f"{', '.join(words)}, claimed: {subject.card.time}")
 
 
-def work(subject: Subject, case: Case, n: int) -> dict[str, int]:
-    """Return the operations of products, and the elements written, of a pass over n positions."""
-    shape = msgspec.structs.replace(case, n=n)
-    layer = subject.build(shape, dtype=torch.float32, max_length=n)
-    context = subject.context(shape, layer)
-    x_BND, _ = subject.inputs(shape, dtype=torch.float32)
+def work(subject: Subject, case: Case) -> dict[str, int]:
+    """Return the operations of products, and the elements written, of a pass."""
+    layer = subject.build(case, dtype=torch.float32, max_length=growth.longest(case))
+    context = subject.context(case, layer)
+    x_BND, source_BMD = subject.inputs(case, dtype=torch.float32)
 
     with torch.set_grad_enabled(case.training), _Counted() as counted:
-        y_BND = layer(x_BND, context).y_BND
+        y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
         if y_BND.requires_grad:
             y_BND.sum().backward()
     return {"operations": counted.operations, "elements written": counted.elements}
@@ -129,6 +125,7 @@ LAW = Law(
     claimed=binds_all,
     cases=cases,
     check=check,
-    takes=lambda case: is_not_empty(case) and case.n >= 64,
+    takes=lambda case: is_not_empty(case) and growth.longest(case) >= 64,
     measured=True,
+    dtypes=("float32",),
 )

@@ -21,9 +21,16 @@ MASKS: tuple[MaskKind, ...] = ("none", "behind")
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every request, at every length and in every type."""
+    """Every request, at every length and in every type; in training too, but for somebody's own
+    class, which may hang there and still have outputs."""
     dtypes = DTYPES[subject.is_ours]
-    return requests(subject, masks=masks(subject, *MASKS[1:]), dtypes=dtypes, far=True)
+    return requests(
+        subject,
+        masks=masks(subject, *MASKS[1:]),
+        training=subject.is_ours,
+        dtypes=dtypes,
+        far=True,
+    )
 
 
 @torch.no_grad()

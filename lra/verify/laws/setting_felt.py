@@ -18,7 +18,7 @@ from attention_impls.contract import Context, Dims, MechanismConfig
 from lra.adapters.masks import MaskedConfig
 from lra.core.errors import LraError
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, Reported, binds_all, is_not_empty
+from lra.verify.law import Broken, Law, Partly, Reported, binds_all, is_not_empty
 from lra.verify.laws.memory_growth import LiveBytes
 from lra.verify.requests import directions
 from lra.verify.subject import Subject, seed_torch
@@ -40,20 +40,24 @@ def cases(subject: Subject) -> Iterator[Case]:
 def check(subject: Subject, case: Case) -> None:
     """Give each setting other values, in each configuration and direction."""
     dims, outcomes = subject.build(case).dims, _Outcomes(subject, case)
-    unfelt = []
+    found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for field in inspect.multi_type_info([subject.mechanism.Config])[0].fields:  # type: ignore[attr-defined]
-        if _is_felt(outcomes, dims, field):
-            continue
         if field.name not in (*subject.card.without_effect, *OF_THE_ADAPTER):
-            unfelt.append(field.name)
-    if unfelt and not subject.is_ours:
-        raise Reported(f"no effect was seen of {', '.join(unfelt)}")
-    if unfelt:
+            found[_is_felt(outcomes, dims, field)].append(field.name)
+    unfelt, untried = found[False], found[None]
+    words = [f"no effect was seen of {', '.join(unfelt)}"] if unfelt else []
+    words += [f"no other value to try of {', '.join(untried)}"] if untried else []
+    if unfelt and subject.is_ours:
         raise Broken(f"nothing feels the setting {unfelt[0]}, and the card does not say so")
+    if unfelt:
+        raise Reported("; ".join(words))
+    if untried:
+        raise Partly(words[0])
 
 
-def _is_felt(outcomes: _Outcomes, dims: Dims, field: inspect.Field) -> bool:
-    """Whether a value of a setting is felt; true where no other value can be made up."""
+def _is_felt(outcomes: _Outcomes, dims: Dims, field: inspect.Field) -> bool | None:
+    """Whether a value of a setting is felt; None where it takes no other value that can be made
+    up."""
     tried = False
     for config in outcomes.subject.configs:
         plain = outcomes.of(dims, config)
@@ -65,10 +69,15 @@ def _is_felt(outcomes: _Outcomes, dims: Dims, field: inspect.Field) -> bool:
                 other = outcomes.of(dims, changed)
             except (LraError, msgspec.ValidationError):
                 continue
+            except Exception:
+                # Somebody's class refuses a value that was made up by errors of its own.
+                if outcomes.subject.is_ours:
+                    raise
+                continue
             tried = True
             if not _is_alike(plain, other):
                 return True
-    return not tried
+    return False if tried else None
 
 
 def _others(kind: Any, value: Any) -> list[Any]:

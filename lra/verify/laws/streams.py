@@ -12,23 +12,27 @@ from torch import Tensor
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case
 from lra.verify.law import Law, require_same
-from lra.verify.requests import masks, requests
+from lra.verify.requests import TYPED, masks, requests
 from lra.verify.rotation import rotate
 from lra.verify.subject import Subject, position
 
 TOLERANCE = 1e-9
 COUNT = 9
 """Number of cases of the short form."""
+SINGLE = 2
+"""Number of cases in float32 besides."""
 LENGTHS = (2, 5, 7, 16, 37, 70)
 PIECES = ((1,), (3, 1), (1, 2, 5))
 """Sizes of the pieces that a stream is cut into, again and again; which of them by the seed."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every causal request in turn."""
+    """Every causal request in turn, and some in float32."""
     kinds = masks(subject, "scattered", "front")
-    own = list(requests(subject, lengths=LENGTHS, causal=(True,), masks=kinds, batch=3))
-    for place, case in enumerate(rotate(own, COUNT, subject, "streams")):
+    own = requests(subject, lengths=LENGTHS, causal=(True,), masks=kinds, batch=3)
+    single = requests(subject, lengths=TYPED, causal=(True,), masks=kinds, batch=3, dtype="float32")
+    chosen = rotate(own, COUNT, subject, "streams") + rotate(single, SINGLE, subject, "streams")
+    for place, case in enumerate(chosen):
         yield msgspec.structs.replace(case, seed=place)
 
 
@@ -58,7 +62,7 @@ def check(subject: Subject, case: Case) -> None:
         what = f"{name} of two in turns, against itself alone"
         require_same(
             torch.cat(stream.outputs, 1), torch.cat(wanted[name], 1), what,
-            subject.allowed(TOLERANCE),
+            subject.allowed(TOLERANCE, case),
         )  # fmt: skip
 
 

@@ -1,5 +1,5 @@
 """A call changes no argument, no earlier result, no mode of the layer and no setting of the
-process; construction changes no setting either.
+process; construction changes no setting either. Calls that ask the same leave nothing behind.
 
 Behind the projections too, where an argument written to is a temporary one of the layer's; and in
 the backward pass, whose argument is the gradient that comes in.
@@ -11,45 +11,51 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor
 
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case
+from lra.verify.history import kept_by_calls
 from lra.verify.law import Broken, Law, binds_all, gradients, is_not_empty
 from lra.verify.laws.determinism import random_states
 from lra.verify.mixture import every_request, state_tensors, trained
-from lra.verify.process import settings, unusual
+from lra.verify.process import FILTERS, settings, unusual
 from lra.verify.rotation import rotate
 from lra.verify.subject import Subject, attend
 
-COUNT = 10
-"""Number of longer cases of the short form."""
+FEW, COUNT = 2, 10
+"""Number of small cases of the short form, and of longer ones."""
 LENGTHS = (5, 16)
 SMALL = 2
-"""Longest input that is also tried under unusual settings: one is a number of threads, which a
-larger input would really use."""
+"""Longest input that is also tried under unusual settings and many times: one setting is a number
+of threads, which a larger input would really use."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in turn, two of them small."""
-    for lengths, count in (((SMALL,), 2), (LENGTHS, COUNT)):
-        own = [
-            case for case in every_request(subject, lengths) if (case.n <= SMALL) == (count == 2)
-        ]
-        yield from rotate(own, count, subject, "untouched")
+    small = [case for case in every_request(subject, (SMALL,)) if case.n <= SMALL]
+    yield from rotate(small, FEW, subject, "untouched")
+    longer = [case for case in every_request(subject, LENGTHS) if case.n > SMALL]
+    yield from rotate(longer, COUNT, subject, "untouched")
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Try as it is, then under settings that nobody would set."""
+    """Try as it is, then under settings that nobody would set, then many times."""
     _check(subject, case)
     if case.n <= SMALL:
         with unusual(double=subject.precise == torch.float64):
-            _check(subject, case)
+            _check(subject, case, again=True)
+        for training in (False, True)[: 1 + subject.trains_quietly]:
+            _call_often(subject, msgspec.structs.replace(case, training=training))
 
 
-def _check(subject: Subject, case: Case) -> None:
+def _check(subject: Subject, case: Case, *, again: bool = False) -> None:
     before = settings()
+    if not again:
+        # A library that is imported inside of a first call may add filters of its own.
+        del before[FILTERS]
     layer = subject.build(case)
     _require_settings(before, "its construction")
     x_BND, source_BMD = subject.inputs(case)
@@ -84,6 +90,25 @@ def _check(subject: Subject, case: Case) -> None:
         raise Broken("a call without dropout moves a global random state")
     if subject.is_attention and source_BMD is None:
         _behind_projections(subject, case, layer, context)
+
+
+def _call_often(subject: Subject, case: Case) -> None:
+    """Require that calls leave nothing behind; in training, those with a backward pass."""
+    layer = subject.build(case)
+
+    def call(turn: int) -> None:
+        own = msgspec.structs.replace(case, seed=turn)
+        x_BND, source_BMD = subject.inputs(own)
+        with torch.set_grad_enabled(case.training):
+            y_BND = layer(x_BND, subject.context(own, layer), source_BMD=source_BMD).y_BND
+            if y_BND.requires_grad:
+                torch.autograd.grad(y_BND.sum(), [x_BND, *trained(layer).values()],
+                                    allow_unused=True)  # fmt: skip
+
+    kept = kept_by_calls(layer, call)
+    if kept:
+        mode = "training" if case.training else "evaluation"
+        raise Broken(f"calls in {mode} leave something behind: {kept}")
 
 
 def _behind_projections(subject: Subject, case: Case, layer: Layer, context: Context) -> None:
@@ -134,8 +159,9 @@ def _require_unchanged(
 
 
 def _require_settings(before: dict[str, object], what: str) -> None:
-    for name, value in settings().items():
-        if value != before[name]:
+    now = settings()
+    for name, value in before.items():
+        if now[name] != value:
             raise Broken(f"{what} changes {name} of the process")
 
 
@@ -146,7 +172,7 @@ def _modes(layer: Layer) -> dict[str, Any]:
 
 LAW = Law(
     name="untouched",
-    says="a call changes neither arguments, earlier results nor the process",
+    says="a call changes no argument, result or process and leaves nothing behind",
     claimed=binds_all,
     cases=cases,
     check=check,

@@ -90,4 +90,5 @@ LAW = Law(
     claimed=binds_all,
     cases=cases,
     check=check,
+    in_single=lambda subject, case: True,
 )

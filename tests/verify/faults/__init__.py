@@ -4,6 +4,7 @@ Every file groups faults of one kind; every class says what is wrong with it.
 """
 
 from verify.faults import (
+    again,
     claims,
     combinations,
     felt,
@@ -22,6 +23,7 @@ from verify.faults import (
 )
 
 __all__ = [
+    "again",
     "claims",
     "combinations",
     "felt",
