@@ -104,10 +104,10 @@ def attend_in_two_calls(
     token: int,
     dropout: float,
 ) -> Tensor:
-    """Return the same joined, (B, H, N, V); blocks are counted from `token` on, and the one key
-    ahead of them, if there is one, is read by all."""
+    """Return the same joined, (B, H, N - token, V): blocks are counted from `token` on, and a key
+    ahead of them is read by all, and reads nothing here."""
     n, m, device = q_BHNK.shape[2], k_BHMK.shape[2], q_BHNK.device
-    rows_N = torch.arange(m - n, m, device=device)
+    rows_N = torch.arange(m - n + token, m, device=device)
     columns_P = F.pad(summaries.columns(m - token, device) + token, (token, 0))
     seen_NP = columns_P <= rows_N.unsqueeze(-1) if causal else columns_P[None] >= 0
     seen_B1NP = seen_NP[None, None]
@@ -116,11 +116,12 @@ def attend_in_two_calls(
     k, v = (x.to(q_BHNK.dtype).index_select(2, columns_P) for x in (k_BHMK, v_BHMV))
     bias_HNP = None if position is None else position.logits(rows_N, columns_P)
     bias_H1NP = None if bias_HNP is None else bias_HNP.unsqueeze(1)
+    q = q_BHNK[:, :, token:]
     afar = Grouping(_as_one, _as_it_was, seen_B1NP, bias_H1NP), k, v
     own = _own_blocks(
-        q_BHNK, k_BHMK, v_BHMV, key_mask_BM, position, summaries, causal=causal, token=token
+        q, k_BHMK, v_BHMV, key_mask_BM, position, summaries, causal=causal, token=token
     )
-    return attend_joined(q_BHNK, own, afar, dropout=dropout)
+    return attend_joined(q, own, afar, dropout=dropout)
 
 
 def _own_blocks(

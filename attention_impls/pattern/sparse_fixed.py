@@ -158,74 +158,65 @@ class SparseFixed(UnionOfPatterns):
         context: Context,
     ) -> Tensor:
         """Return one softmax over the own block and the others' summaries, with the class token."""
-        position, token = context.position, self._tokens(context.causal)
-        summaries, causal = self._summaries, context.causal or token > 0
-        if (
-            folds(q_BHNK)
-            and not trains(position)
-            and has_kernel(q_BHNK, v_BHMV, self.rate)
-            and summaries.own_width
-        ):
+        position, rate, summaries = context.position, self.rate, self._summaries
+        token = self._tokens(context.causal)
+        causal = context.causal or token > 0
+        given = q_BHNK, k_BHMK, v_BHMV, key_mask_BM, position
+        kernel = folds(q_BHNK) and not trains(position) and has_kernel(q_BHNK, v_BHMV, rate)
+        if kernel and summaries.own_width:
             out_BHNV = attend_in_two_calls(
-                q_BHNK[:, :, token:],
-                k_BHMK,
-                v_BHMV,
-                key_mask_BM,
-                position,
-                summaries,
-                causal=causal,
-                token=token,
-                dropout=self.rate,
+                *given, summaries, causal=causal, token=token, dropout=rate
             )
-        else:
-            parts = attend_in_parts(
-                q_BHNK[:, :, token:],
-                k_BHMK[:, :, token:],
-                v_BHMV[:, :, token:],
-                None if key_mask_BM is None else key_mask_BM[:, token:],
-                position,
-                summaries,
-                causal=causal,
-                origin=token,
-                dropout=self.rate,
-            )
-            if token:
-                parts.append(self._read_token(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, position))
+        elif token:
+            parts = self._parts_beside_token(*given)
             out_BHNV = merge(parts).to(q_BHNK.dtype)
-        if not token:
-            return out_BHNV
-        token_BH1V = self._token_reads(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, position)
-        return torch.cat([token_BH1V, out_BHNV], dim=2)
+        else:
+            parts = attend_in_parts(*given, summaries, causal=causal, origin=0, dropout=rate)
+            out_BHNV = merge(parts).to(q_BHNK.dtype)
+        return torch.cat([self._token_reads(*given), out_BHNV], dim=2) if token else out_BHNV
 
-    def _read_token(
+    def _parts_beside_token(
         self,
         q_BHNK: Tensor,
         k_BHMK: Tensor,
         v_BHMV: Tensor,
         key_mask_BM: Tensor | None,
         position: Position | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return position 0 as a part that all others read, output (B, H, N - 1, V) and log sum."""
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Return what all but position 0 read: both sets of the others, and position 0 as a part,
+        outputs (B, H, N - 1, V) and log sums."""
         n, device, first = q_BHNK.shape[2], q_BHNK.device, slice(0, 1)
         places_N = torch.arange(n, device=device)
-        real_BM = key_mask_BM
-        if real_BM is None:
-            real_BM = torch.ones(1, n, dtype=torch.bool, device=device)
-        alone = Shared(blocks=1, keys=1)
+        mask_BM = key_mask_BM
+        if mask_BM is None:
+            mask_BM = torch.ones(1, n, dtype=torch.bool, device=device)
+        q, k, v = (x[:, :, 1:] for x in (q_BHNK, k_BHMK, v_BHMV))
+        parts = attend_in_parts(
+            q,
+            k,
+            v,
+            mask_BM[:, 1:],
+            position,
+            self._summaries,
+            causal=True,
+            origin=1,
+            dropout=self.rate,
+        )
+        token = Shared(blocks=1, keys=1)
         part = Part(
-            alone,
-            real_BP=real_BM[:, first],
-            bias=positional(position, alone, places_N[None, 1:], places_N[first]),
+            token,
+            real_BP=mask_BM[:, first],
+            bias=positional(position, token, places_N[None, 1:], places_N[first]),
             dropout=self.rate,
         )
         out, lse = attend_part(
-            q_BHNK[:, :, 1:].unsqueeze(2),
+            q.unsqueeze(2),
             k_BHMK[:, :, first],
             v_BHMV[:, :, first],
             part,
-            autograd=needs_autograd(q_BHNK, position),
+            autograd=needs_autograd(q, position),
         )
-        return out.squeeze(2), lse.squeeze(2)
+        return [*parts, (out.squeeze(2), lse.squeeze(2))]
 
     def _token_reads(
         self,
