@@ -17,7 +17,7 @@ from attention_impls._draws import seeded
 from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Attention, Context, Dims, MechanismConfig
 from attention_impls.dense._fused import fused_softmax
-from attention_impls.pattern._drawn import least, random_blocks, ranked, read_anyway
+from attention_impls.pattern._bigbird_graph import BlockGraph, first_and_last
 from attention_impls.pattern._folded import attend_blocks, windows_beside
 from attention_impls.pattern._layouts import Graph, Shared, divided
 from attention_impls.pattern._parts import Part, attend_part, dense_is_cheaper, folds
@@ -25,10 +25,6 @@ from lra.core.cards import AttentionCard, Capabilities
 
 ARENA_REACH = 1024
 """Positions that the arena's random blocks come from."""
-
-REMEMBERED = 64
-"""Tables that a layer keeps, each for a length. None makes room for another on a GPU, whose graphs
-go on reading it where it lies."""
 
 
 class BigbirdConfig(MechanismConfig, frozen=True):
@@ -92,9 +88,12 @@ class Bigbird(Attention):
 
     def _remember(self) -> None:
         """Keep the seeds where reading them stops no GPU, and no table of others."""
-        self._seeds = tuple(self.seeds_H.tolist())
-        self._cache: dict[tuple[int, int, torch.device], tuple[Tensor, Tensor]] = {}
-        self._ranks: dict[tuple[int, torch.device], Tensor] = {}
+        self._graph = BlockGraph(
+            seeds=tuple(self.seeds_H.tolist()),
+            size=self.config.block,
+            random=self.config.random,
+            reach=self._reach(),
+        )
 
     @classmethod
     def exact_at(cls, n: int) -> BigbirdConfig:
@@ -120,11 +119,11 @@ class Bigbird(Attention):
         count = -(-n // size)
         dropout = self.dims.dropout if self.training and self.config.parity == "none" else 0.0
         if count <= 4 + self.config.random:
-            permitted = None if mask_BN is None else self._whole(mask_BN)
+            permitted = None if mask_BN is None else self._graph.whole(mask_BN)
             return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout), None
-        table_XHUA, used_X = self._graphs(mask_BN, n, q_BHNK.device)
+        table_XHUA, used_X = self._graph.tables(mask_BN, n, q_BHNK.device)
         if self._is_dense(n, masked=mask_BN is not None, dropout=dropout, like=q_BHNK):
-            permitted = self._between_positions(table_XHUA, used_X, n)
+            permitted = self._graph.between_positions(table_XHUA, used_X, n)
             if mask_BN is not None:
                 permitted = permitted & mask_BN[:, None, None, :]
             return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout), None
@@ -144,7 +143,7 @@ class Bigbird(Attention):
             part = Part(Graph(table_XHUA, size), F.pad(real_BN, (0, missing)), dropout=dropout)
             out_BHUSV, _ = attend_part(q_BHUSK, k_BHPK, v_BHPV, part, autograd=False)
 
-        ends_X2 = _ends(used_X)
+        ends_X2 = first_and_last(used_X)
         index = ends_X2[:, None, :, None, None].expand(len(q_BHNK), q_BHNK.shape[1], -1, size, -1)
         q_BH2SK = q_BHUSK.gather(2, index.expand(-1, -1, -1, -1, q_BHNK.shape[-1]))
         if folds(q_BHNK):
@@ -185,7 +184,7 @@ class Bigbird(Attention):
         def read(x_BHNK: Tensor) -> Tensor:
             """The keys of each block, (B, U, H, W, K): its neighbours, the ends, and the drawn."""
             x_BHPK = F.pad(x_BHNK, around)
-            index = _ends(used_X)[:, None, :, None, None] + 1
+            index = first_and_last(used_X)[:, None, :, None, None] + 1
             index = index.expand(len(x_BHPK), heads, -1, size, x_BHPK.shape[-1])
             ends = divided(x_BHPK, 2, -1, size).gather(2, index).flatten(2, 3)
             ends = ends.unsqueeze(2).expand(-1, -1, count, -1, -1)
@@ -235,12 +234,6 @@ class Bigbird(Attention):
             dropout=dropout,
         )
 
-    def _whole(self, mask_BN: Tensor) -> Tensor:
-        """Return the complete graph, (B, 1, N, N); blocks past an example's last read nothing."""
-        block_N = torch.arange(mask_BN.shape[1], device=mask_BN.device) // self.config.block
-        used_B1 = self._last_blocks(mask_BN).unsqueeze(-1)
-        return ((block_N < used_B1).unsqueeze(-1) & mask_BN.unsqueeze(1)).unsqueeze(1)
-
     def oracle(
         self, q_BHNK: Tensor, k_BHNK: Tensor, v_BHNV: Tensor, context: Context
     ) -> tuple[Tensor, Tensor]:
@@ -253,9 +246,9 @@ class Bigbird(Attention):
         size = self.config.block
         block_N = torch.arange(n) // size
         graphs = []
-        for used in self._blocks_in_use(context.key_mask_BM, n):
+        for used in self._graph.blocks_in_use(context.key_mask_BM, n):
             heads = []
-            for drawn in self._drawn(used):
+            for drawn in self._graph.drawn(used):
                 read = torch.zeros(-(-n // size), -(-n // size), dtype=torch.bool)
                 for block in range(used):
                     ends = [0, used - 1]
@@ -269,139 +262,12 @@ class Bigbird(Attention):
             graphs.append(torch.stack(heads))
         return torch.stack(graphs) if graphs else torch.ones(0, len(self.seeds_H), n, n).bool()
 
-    def _blocks_in_use(self, mask_BN: Tensor | None, n: int) -> list[int]:
-        """Return how many blocks reach each example's last real position, at least one."""
-        if mask_BN is None:
-            return [-(-n // self.config.block)]
-        used: list[int] = self._last_blocks(mask_BN).tolist()
-        return used
-
-    def _last_blocks(self, mask_BN: Tensor) -> Tensor:
-        """The same on the mask's device, (B), so that no GPU is waited for."""
-        n, size = mask_BN.shape[1], self.config.block
-        places_N = torch.arange(1, n + 1, device=mask_BN.device)
-        last_B = (mask_BN * places_N).amax(dim=1) if n else mask_BN.sum(dim=1)
-        return (last_B + size - 1).div(size, rounding_mode="floor").clamp(min=1)
-
-    def _drawn(self, used: int) -> Tensor:
-        """Return the random blocks of all but the first and last of `used` blocks, (H, U - 2, R);
-        -1 where fewer are left."""
-        reach = self._reach()
-        farthest = used - 1 if reach is None else min(used - 1, reach)
-        return random_blocks(self._seeds, used, self.config.random, farthest)
-
     def _reach(self) -> int | None:
         """Return the last block that may be drawn, or None where all may."""
         size = self.config.block
         if self.config.parity == "lra2021" and 2 * size < ARENA_REACH:
             return ARENA_REACH // size - 1
         return None
-
-    @torch.compiler.disable  # type: ignore[untyped-decorator]  # drawn and kept outside of graphs
-    def _graphs(
-        self, mask_BN: Tensor | None, n: int, device: torch.device
-    ) -> tuple[Tensor, Tensor]:
-        """Return the tables of a batch, (X, H, U, A), and how many blocks are in use, (X,): X is 1
-        where all examples have as many, and elsewhere than on a CPU, which would have to wait for
-        the number, where nothing is padded."""
-        count = -(-n // self.config.block)
-        if device.type != "cpu":
-            return self._graphs_unasked(mask_BN, count, device)
-        lengths = self._blocks_in_use(mask_BN, n)
-        lengths = lengths if len(set(lengths)) > 1 else lengths[:1]
-        known = {}
-        for used in set(lengths):
-            key = (used, count, device)
-            if key not in self._cache:
-                if len(self._cache) >= REMEMBERED:
-                    self._cache.clear()
-                self._cache[key] = self._table(used, count), torch.tensor(used)
-            known[used] = self._cache[key]
-        tables, used_X = zip(*(known[used] for used in lengths), strict=True)
-        return torch.stack(tables), torch.stack(used_X)
-
-    def _graphs_unasked(
-        self, mask_BN: Tensor | None, count: int, device: torch.device
-    ) -> tuple[Tensor, Tensor]:
-        """The same on the device, so that nothing is waited for, and a graph may hold it."""
-        if mask_BN is not None:
-            used_B = self._last_blocks(mask_BN)
-            return self._tables(used_B, count), used_B
-        key = (count, count, device)
-        if key in self._cache:
-            return self._cache[key]
-        with torch.inference_mode(False):
-            used_1 = torch.full((1,), count, device=device)
-            made = self._tables(used_1, count), used_1
-        if len(self._cache) < REMEMBERED:
-            self._cache[key] = made
-        return made
-
-    def _rank(self, count: int, device: torch.device) -> Tensor:
-        """Return how all blocks rank in each row's draw, (H, U, U). Kept for the next power of two:
-        all that is ever kept is a third more than the largest."""
-        room = 1 << (count - 1).bit_length()
-        if (room, device) not in self._ranks:
-            with torch.inference_mode(False):
-                blocks = torch.arange(room, device=device)
-                heads = [ranked(seed, blocks.unsqueeze(-1), blocks) for seed in self._seeds]
-                self._ranks[room, device] = torch.stack(heads)
-        return self._ranks[room, device][:, :count, :count]
-
-    def _tables(self, used_X: Tensor, count: int) -> Tensor:
-        """Return `_table` for each of several numbers of used blocks, (X, H, U, A)."""
-        used_X111 = used_X.view(-1, 1, 1, 1)
-        last = used_X111 - 1
-        columns = torch.arange(count, device=used_X.device)
-        block_U1 = columns.unsqueeze(-1)
-        near_X1U3 = block_U1 + torch.arange(-1, 2, device=used_X.device)
-        near_X1U3 = near_X1U3.masked_fill((near_X1U3 == 0) | (near_X1U3 == last), -1)
-        reach = self._reach()
-        farthest = last if reach is None else last.clamp(max=reach)
-        read_X1UU = read_anyway(block_U1, columns, used_X111, farthest)
-        ranks = self._rank(count, used_X.device)
-        drawn_XHUR = least(ranks, read_X1UU, min(self.config.random, count))
-        parts = (torch.zeros_like(last), last, near_X1U3, drawn_XHUR)
-        shape = (len(used_X), len(self._seeds), count, -1)
-        table_XHUA = torch.cat([part.expand(shape) for part in parts], dim=-1)
-        inner_X1U1 = (block_U1 > 0) & (block_U1 < last)
-        return table_XHUA.masked_fill(~inner_X1U1 | (table_XHUA < 0), count)
-
-    def _between_positions(self, table_XHUA: Tensor, used_X: Tensor, n: int) -> Tensor:
-        """Return the graph as a mask, (X, H, N, N)."""
-        examples, heads, count, _ = table_XHUA.shape
-        read_XHUU = table_XHUA.new_zeros(examples, heads, count, count + 1, dtype=torch.bool)
-        read_XHUU = read_XHUU.scatter_(3, table_XHUA, True)[..., :count]
-        block_U = torch.arange(count, device=table_XHUA.device)
-        used_X1 = used_X.unsqueeze(-1)
-        ends_XU = (block_U == 0) | (block_U == used_X1 - 1)
-        read_XHUU |= (ends_XU.unsqueeze(-1) & (block_U < used_X1).unsqueeze(1)).unsqueeze(1)
-        by_row = read_XHUU.repeat_interleave(self.config.block, dim=2)[:, :, :n]
-        return by_row.repeat_interleave(self.config.block, dim=3)[..., :n]
-
-    def _table(self, used: int, count: int) -> Tensor:
-        """Return which blocks each of `count` blocks reads if `used` are in use, (H, U, A).
-
-        Entries without a block, repeated ones and the rows of global blocks name block `count`.
-        """
-        nothing = count
-        table = torch.full((len(self.seeds_H), count, 5 + self.config.random), nothing)
-        if used > 2:
-            block_U1 = torch.arange(1, used - 1).unsqueeze(-1)
-            near = block_U1 + torch.tensor([-1, 0, 1])
-            near = near.masked_fill((near == 0) | (near == used - 1), nothing)
-            table[:, 1 : used - 1, 0] = 0
-            table[:, 1 : used - 1, 1] = used - 1
-            table[:, 1 : used - 1, 2:5] = near
-            drawn = self._drawn(used)
-            table[:, 1 : used - 1, 5:] = drawn.masked_fill(drawn < 0, nothing)
-        return table
-
-
-def _ends(used_X: Tensor) -> Tensor:
-    """Return the first and the last block in use, (X, 2); two different ones also where the last is
-    the first: the second is then padding."""
-    return torch.stack([torch.zeros_like(used_X), (used_X - 1).clamp(min=1)], dim=1)
 
 
 def _remember_again(layer: Bigbird, _: object) -> None:

@@ -1,12 +1,11 @@
 """Longformer: a sliding window, and a few global positions that see all and are seen by all.
 
-B batch   N positions   D model width   H heads   K width of a head   G global positions
-U blocks of queries   S queries in a block
+B batch   N positions   D model width   H heads   K width of a query or key head
+V width of a value head   G global positions
 """
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -21,26 +20,18 @@ from attention_impls.contract import (
     Dims,
     Heads,
     MechanismConfig,
-    default_scale,
     split_heads,
 )
-from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._band import Band
-from attention_impls.pattern._folded import (
-    ALIGNED,
-    attend_blocks,
-    folded_size,
-    windows_beside,
+from attention_impls.pattern._folded import ALIGNED, folded_size
+from attention_impls.pattern._global_columns import (
+    Columns,
+    attend_densely,
+    attend_in_blocks,
+    attend_in_parts,
 )
-from attention_impls.pattern._layouts import Shared
-from attention_impls.pattern._parts import (
-    Part,
-    attend_part,
-    dense_is_cheaper,
-    folds,
-    merge,
-)
-from attention_impls.pattern._windowed import window_part
+from attention_impls.pattern._global_rows import Projections, copied, read_all
+from attention_impls.pattern._parts import dense_is_cheaper, folds
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.errors import UnsupportedError
 
@@ -101,7 +92,7 @@ class Longformer(Attention):
     ) -> None:
         super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
         self.global_query, self.global_key, self.global_value = (
-            _copied(local) for local in (self.query, self.key, self.value)
+            copied(local) for local in (self.query, self.key, self.value)
         )
 
     @property
@@ -155,11 +146,22 @@ class Longformer(Attention):
         """Return attention over the window and the global columns, global rows in their place."""
         if not q_BHNK.shape[2]:
             return v_BHNV, None
-        places_BG, chosen_BG = self._chosen(special_BN, context)
-        out_BHNV = self._local(q_BHNK, k_BHNK, v_BHNV, context, special_BN, places_BG, chosen_BG)
-        if not places_BG.shape[1]:
+        columns, mask_BN = self._columns(special_BN, context), context.key_mask_BM
+        dropout = self.dims.dropout if self.training else 0.0
+        band = self._band(q_BHNK.shape[2])
+        if self._is_dense(band, columns.most, q_BHNK, dropout):
+            compute = attend_densely
+        else:
+            compute = attend_in_blocks if folds(q_BHNK) else attend_in_parts
+        out_BHNV = compute(q_BHNK, k_BHNK, v_BHNV, band, columns, mask_BN, dropout=dropout)
+        if not columns.most:
             return out_BHNV, None
-        rows_BHGV = self._global(x_BND, places_BG, context.key_mask_BM).to(out_BHNV.dtype)
+
+        by = Projections(self.global_query, self.global_key, self.global_value)
+        places_BG, chosen_BG = columns.places_BG, columns.chosen_BG
+        heads = self.dims.heads
+        rows_BHGV = read_all(x_BND, places_BG, mask_BN, by, heads=heads, dropout=dropout)
+        rows_BHGV = rows_BHGV.to(out_BHNV.dtype)
         index = places_BG[:, None, :, None].expand_as(rows_BHGV)
         rows_BHGV = torch.where(chosen_BG[:, None, :, None], rows_BHGV, out_BHNV.gather(2, index))
         return out_BHNV.scatter(2, index, rows_BHGV), None
@@ -253,170 +255,20 @@ class Longformer(Attention):
             dropout=dropout,
         )
 
-    def _chosen(self, special_BN: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-        """Return G different positions per example, (B, G), and which of them are global."""
+    def _columns(self, special_BN: Tensor, context: Context) -> Columns:
+        """Return the global positions, with others in examples that have fewer than the most."""
         batch, n = special_BN.shape
-        if context.special_BN is None:
-            most = min(n, self.config.leading) if self.config.parity == "none" else 0
-            places_BG = torch.arange(most, device=special_BN.device).expand(batch, -1)
-        else:
+        given = context.special_BN is not None
+        if given:
             most = int(special_BN.sum(dim=1).amax()) if batch else 0
             ranked_BN = special_BN.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
             places_BG = ranked_BN[:, :most]
-        return places_BG, special_BN.gather(1, places_BG)
-
-    def _local(
-        self,
-        q_BHNK: Tensor,
-        k_BHNK: Tensor,
-        v_BHNV: Tensor,
-        context: Context,
-        special_BN: Tensor,
-        places_BG: Tensor,
-        chosen_BG: Tensor,
-    ) -> Tensor:
-        """Return every row's attention over its window and the global columns, (B, H, N, V)."""
-        n, most, mask_BN = q_BHNK.shape[2], places_BG.shape[1], context.key_mask_BM
-        dropout = self.dims.dropout if self.training else 0.0
-        band = self._band(n)
-        if self._is_dense(band, most, q_BHNK, dropout):
-            near_NN = band.mask(q_BHNK.device)
-            # One mask for all examples, where it may be: a GPU reads it for each pair.
-            alike = context.special_BN is None and mask_BN is None
-            columns_BN = special_BN[:1] if alike else special_BN
-            permitted = None if near_NN is None else near_NN | columns_BN[:, None, None, :]
-            if mask_BN is not None:
-                real = mask_BN[:, None, None, :]
-                permitted = real if permitted is None else permitted & real
-            return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout)
-        if folds(q_BHNK):
-            # One example stands for all, where they are alike.
-            examples = (
-                slice(0, 1) if context.special_BN is None and mask_BN is None else slice(None)
-            )
-            return self._folded(
-                q_BHNK,
-                k_BHNK,
-                v_BHNV,
-                band,
-                places_BG,
-                mask_BN=mask_BN,
-                special_BN=special_BN[examples],
-                chosen_BG=chosen_BG[examples],
-                dropout=dropout,
-            )
-        parts = [
-            window_part(
-                q_BHNK,
-                k_BHNK,
-                v_BHNV,
-                band,
-                key_mask_BM=~special_BN if mask_BN is None else mask_BN & ~special_BN,
-                position=None,
-                origin=0,
-                dropout=dropout,
-                autograd=False,
-            )
-        ]
-        if most:
-            index = places_BG[:, None, :, None]
-            k, v = (
-                x.gather(2, index.expand(-1, *x.shape[1:2], -1, x.shape[3]))
-                for x in (k_BHNK, v_BHNV)
-            )
-            part = Part(Shared(band.count, most), real_BP=chosen_BG, dropout=dropout)
-            q_BHUSK = band.pad_queries(q_BHNK, q_BHNK.dtype)
-            out, lse = attend_part(q_BHUSK, k, v, part, autograd=False)
-            parts.append((out.flatten(2, 3)[:, :, :n], lse.flatten(2, 3)[:, :, :n]))
-        return merge(parts).to(q_BHNK.dtype)
-
-    @staticmethod
-    def _folded(
-        q_BHNK: Tensor,
-        k_BHNK: Tensor,
-        v_BHNV: Tensor,
-        band: Band,
-        places_BG: Tensor,
-        *,
-        mask_BN: Tensor | None,
-        special_BN: Tensor,
-        chosen_BG: Tensor,
-        dropout: float,
-    ) -> Tensor:
-        """Return the same in one call: each block's window, and the global columns behind it."""
-        n, most, device = q_BHNK.shape[2], places_BG.shape[1], q_BHNK.device
-        missing = -most % ALIGNED
-        index_B1G1 = places_BG[:, None, :, None]
-
-        def read(x_BHNK: Tensor) -> Tensor:
-            """The keys of each block, (B, U, H, W, K)."""
-            x_BHPK = band.pad_keys(x_BHNK, x_BHNK.dtype)
-            shifts = band.before + 1 + band.after
-            if not most:
-                return windows_beside(x_BHPK, band.size, shifts)
-            index = index_B1G1.expand(-1, x_BHNK.shape[1], -1, x_BHNK.shape[3])
-            columns = x_BHNK.gather(2, index)
-            columns = F.pad(columns, (0, 0, 0, missing)).unsqueeze(2)
-            columns = columns.expand(-1, -1, band.count, -1, -1)
-            return windows_beside(x_BHPK, band.size, shifts, columns)
-
-        local_BN = ~special_BN if mask_BN is None else mask_BN & ~special_BN
-        local_BUW = band.real(local_BN, device).unfold(1, band.width, band.size)
-        permitted = [local_BUW[:, None, :, None] & band.window_mask(device)]
-        if most:
-            permitted.append(F.pad(chosen_BG, (0, missing))[:, None, None, None])
-        out_BHUSV = attend_blocks(
-            band.pad_queries(q_BHNK, q_BHNK.dtype),
-            read(k_BHNK),
-            read(v_BHNV),
-            permitted,
-            None,
-            lonely=mask_BN is not None,
-            dropout=dropout,
+        else:
+            most = min(n, self.config.leading) if self.config.parity == "none" else 0
+            places_BG = torch.arange(most, device=special_BN.device).expand(batch, -1)
+        return Columns(
+            special_BN=special_BN,
+            places_BG=places_BG,
+            chosen_BG=special_BN.gather(1, places_BG),
+            alike=not given and context.key_mask_BM is None,
         )
-        return out_BHUSV.flatten(2, 3)[:, :, :n]
-
-    def _global(self, x_BND: Tensor, places_BG: Tensor, key_mask_BM: Tensor | None) -> Tensor:
-        """Return the attention of some positions over all others, (B, H, G, V)."""
-        precise = torch.promote_types(x_BND.dtype, torch.float32)
-        heads, width = self.dims.heads, self.dims.head_width
-        with torch.autocast(x_BND.device.type, enabled=False):
-            x = x_BND.to(precise)
-            own_BGD = x.gather(1, places_BG.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
-            q = split_heads(_linear(self.global_query, own_BGD), heads)
-            key_HKD = self.global_key.weight.to(precise).view(heads, width, -1)
-            # k_j = W x_j + b, so that q . k_j = (W^T q) . x_j + q . b
-            logits_BHGN = torch.einsum("bhgd,bnd->bhgn", q @ key_HKD, x)
-            if self.global_key.bias is not None:
-                bias_HK1 = self.global_key.bias.to(precise).view(heads, width, 1)
-                logits_BHGN = logits_BHGN + q @ bias_HK1
-            logits_BHGN = logits_BHGN * default_scale(width)
-            none_BHG1 = None
-            if key_mask_BM is not None:
-                none_BHG1 = ~key_mask_BM.any(dim=-1)[:, None, None, None]
-                hidden = ~key_mask_BM[:, None, None, :] & ~none_BHG1
-                logits_BHGN = logits_BHGN.masked_fill(hidden, -math.inf)
-            weights_BHGN = logits_BHGN.softmax(dim=-1)
-            if none_BHG1 is not None:
-                weights_BHGN = weights_BHGN.masked_fill(none_BHG1, 0.0)
-            weights_BHGN = F.dropout(weights_BHGN, self.dims.dropout, self.training)
-            mixed_BHGD = torch.einsum("bhgn,bnd->bhgd", weights_BHGN, x)
-            value_HVD = self.global_value.weight.to(precise).view(heads, width, -1)
-            out_BHGV = mixed_BHGD @ value_HVD.mT
-            if self.global_value.bias is None:
-                return out_BHGV
-            bias_HV = self.global_value.bias.to(precise).view(heads, 1, width)
-            return out_BHGV + weights_BHGN.sum(dim=-1, keepdim=True) * bias_HV
-
-
-def _linear(linear: nn.Linear, x: Tensor) -> Tensor:
-    """Apply a projection in the dtype of x."""
-    bias = None if linear.bias is None else linear.bias.to(x.dtype)
-    return F.linear(x, linear.weight.to(x.dtype), bias)
-
-
-def _copied(linear: nn.Linear) -> nn.Linear:
-    """Return a projection of its own that starts as a copy."""
-    copy = nn.Linear(linear.in_features, linear.out_features, bias=linear.bias is not None)
-    copy.load_state_dict(linear.state_dict())
-    return copy

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from attention_impls.contract import Context
-from attention_impls.pattern import bigbird
+from attention_impls.pattern import _bigbird_graph
 from attention_impls.pattern._drawn import random_blocks
 
 
@@ -46,7 +46,7 @@ def test_the_arenas_random_blocks_are_among_the_first_1024_positions(build) -> N
     """Its code draws row i of blocks of 64 from 1 ... 15; rows U - 3 and U - 2 from 1 ... 11 and
     1 ... 12; and from all blocks up to a length of 1024."""
     layer = build(("bigbird", {"parity": "lra2021"}))
-    drawn = layer._drawn(40)
+    drawn = layer._graph.drawn(40)
     assert int(drawn.min()) >= 1 and int(drawn[:, :-2].max()) == 15
     assert int(drawn[:, -2].max()) <= 11 and int(drawn[:, -1].max()) <= 12
     # Row 13 reads block 15 but not 12, 13, 14 as random ones; row 18 all from 1 to 15.
@@ -56,8 +56,8 @@ def test_the_arenas_random_blocks_are_among_the_first_1024_positions(build) -> N
     assert set(rows[:, -2].unique().tolist()) == set(range(1, 12))
     assert set(rows[:, -1].unique().tolist()) == set(range(1, 13))
     paper = build(("bigbird", {}))
-    assert torch.equal(layer._drawn(16), paper._drawn(16))
-    assert int(paper._drawn(40).max()) > 15
+    assert torch.equal(layer._graph.drawn(16), paper._graph.drawn(16))
+    assert int(paper._graph.drawn(40).max()) > 15
 
 
 @pytest.mark.parametrize("n", [6, 30])
@@ -86,23 +86,23 @@ def test_all_tables_at_once_are_those_made_one_by_one(config, build) -> None:
     layer = build(("bigbird", config))
     for count in (layer.config.random + 5, 21):
         used = torch.arange(1, count + 1)
-        one_by_one = [layer._table(number, count) for number in used.tolist()]
-        assert torch.equal(layer._tables(used, count), torch.stack(one_by_one))
+        one_by_one = [layer._graph._table(number, count) for number in used.tolist()]
+        assert torch.equal(layer._graph._tables_of(used, count), torch.stack(one_by_one))
 
 
 def test_off_a_cpu_no_kept_table_makes_room(build, monkeypatch) -> None:
     """Graphs of a GPU go on reading it where it lies; beyond those kept they are made anew."""
-    monkeypatch.setattr(bigbird, "REMEMBERED", 3)
+    monkeypatch.setattr(_bigbird_graph, "REMEMBERED", 3)
     layer, device = build(("bigbird", {"block": 2, "random": 1})), torch.device("meta")
-    first = [layer._graphs(None, 2 * count, device)[0] for count in range(6, 12)]
-    again = [layer._graphs(None, 2 * count, device)[0] for count in range(6, 12)]
+    first = [layer._graph.tables(None, 2 * count, device)[0] for count in range(6, 12)]
+    again = [layer._graph.tables(None, 2 * count, device)[0] for count in range(6, 12)]
     kept = [one is other for one, other in zip(first, again, strict=True)]
     assert kept == [True] * 3 + [False] * 3
     assert [table.shape for table in again] == [(1, 2, count, 6) for count in range(6, 12)]
     # Ranks are kept for 8 blocks and for 16, with a mask and without.
     mask = torch.empty(4, 20, dtype=torch.bool, device=device)
-    assert layer._graphs(mask, 20, device)[0].shape == (4, 2, 10, 6)
-    assert [room for room, _ in layer._ranks] == [8, 16]
+    assert layer._graph.tables(mask, 20, device)[0].shape == (4, 2, 10, 6)
+    assert [room for room, _ in layer._graph._ranks] == [8, 16]
 
 
 def test_tables_are_kept_and_go_with_the_seeds(build, monkeypatch) -> None:
@@ -111,12 +111,12 @@ def test_tables_are_kept_and_go_with_the_seeds(build, monkeypatch) -> None:
     x = torch.randn(2, 31, 12, dtype=torch.float64)
     with torch.inference_mode():
         before = layer(x, Context()).y_BND.clone()
-    monkeypatch.setattr(layer, "_table", None)
+    monkeypatch.setattr(layer._graph, "_table", None)
     layer(x, Context()).y_BND.sum().backward()
     monkeypatch.undo()
     seeds = {"seeds_H": other.seeds_H}
     layer.load_state_dict({**layer.state_dict(), **seeds})
-    assert layer._seeds == other._seeds
+    assert layer._graph.seeds == other._graph.seeds
     assert not torch.allclose(layer(x, Context()).y_BND, before)
     torch.testing.assert_close(layer(x, Context()).y_BND, layer.reference(x, Context()))
 

@@ -87,7 +87,7 @@ def test_bigbirds_tables_are_no_part_of_a_graph(padded: bool, build) -> None:
     counter, counts = CompileCounter(), []
 
     def read(x_BND: torch.Tensor, mask_BN: torch.Tensor | None) -> torch.Tensor:
-        table_XHUA, _ = layer._graphs(mask_BN, x_BND.shape[1], x_BND.device)
+        table_XHUA, _ = layer._graph.tables(mask_BN, x_BND.shape[1], x_BND.device)
         return table_XHUA + x_BND.shape[0]
 
     compiled = torch.compile(read, dynamic=True, backend=counter)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from attention_impls.contract import Context
-from attention_impls.pattern import longformer
+from attention_impls.pattern import _global_columns, longformer
 from lra.core.errors import UnsupportedError
 
 
@@ -76,9 +76,9 @@ def test_the_arenas_form_refuses_global_positions(build) -> None:
 
 def test_one_mask_serves_all_examples_where_none_is_padded(build, monkeypatch) -> None:
     masks = []
-    inner = longformer.fused_softmax
+    inner = _global_columns.fused_softmax
     monkeypatch.setattr(
-        longformer,
+        _global_columns,
         "fused_softmax",
         lambda q, k, v, m, *a, **o: masks.append(m) or inner(q, k, v, m, *a, **o),
     )

@@ -7,7 +7,7 @@ from lra.report.assemble import analyse
 from lra.report.load.select import join
 from lra.report.load.tuned import chosen
 from lra.report.sections import accuracy
-from tests.report import sample
+from report import sample
 
 
 def tried(rate, *, test, validation, seed=0, name="performer", status="ok"):

@@ -112,7 +112,7 @@ def test_bigbird_row_by_row(build) -> None:
                 blocks = {1: [0, 1, 2, last], last - 1: [0, last - 2, last - 1, last]}.get(
                     block, [0, block - 1, block, block + 1, last]
                 )
-                random = layer._drawn(last + 1)[number, block - 1].tolist()
+                random = layer._graph.drawn(last + 1)[number, block - 1].tolist()
                 assert len(random) == 1 and not set(random) & set(blocks)
                 blocks = blocks + random
             reads.append([j for b in sorted(blocks) for j in (2 * b, 2 * b + 1) if j < n])
