@@ -12,6 +12,11 @@ from torch._dynamo.testing import CompileCounter
 
 from attention_impls.contract import Context
 
+pytestmark = [  # of torch by torch
+    pytest.mark.filterwarnings("ignore:The .grad attribute"),
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+]
+
 LENGTHS = (150, 192, 320, 448)
 GRAPHS = [
     ("linear", {}, 1),
@@ -99,7 +104,6 @@ def test_bigbirds_tables_are_no_part_of_a_graph(padded: bool, build) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The .grad attribute")  # of torch by torch
 @pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
 def test_bigbirds_graphs_serve_all_lengths(padded: bool, build) -> None:
     layer = build(("bigbird", {"block": 8, "random": 1}), max_length=256, dtype=torch.float32)
