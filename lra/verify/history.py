@@ -1,4 +1,4 @@
-"""What a layer keeps from call to call, though each call asks the same."""
+"""Growth of what a layer keeps, from call to call of the same request."""
 
 from __future__ import annotations
 

@@ -87,13 +87,16 @@ def answers_elsewhere(subject: Subject, questions: list[Question], known: States
     }
     with TemporaryDirectory() as folder:
         torch.save(asked, Path(folder) / ASKED)
-        done = subprocess.run(
-            [sys.executable, "-m", __name__, folder],
-            env=_other_hashes(),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", __name__, folder],
+                env=_other_hashes(),
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+            )
+        except subprocess.TimeoutExpired:
+            raise Untried(f"another process had no answers after {PATIENCE:.0f} s") from None
         *_, last = ["", *done.stderr.split("\n")[:-1]]
         if done.returncode == UNMADE:
             raise Untried(f"it cannot be made in another process: {last}")
