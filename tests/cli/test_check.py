@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -259,6 +259,15 @@ def test_all_of_it_is_the_default_and_flags_leave_out_accuracies_and_times(
     assert asked == [quality, *([(["identity"], "HEAD^")] if timed else [])]
 
 
+@pytest.fixture
+def heeds_interrupts() -> Iterator[None]:
+    """Python's own answer to SIGINT: a shell lets jobs in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_interrupts")
 @pytest.mark.parametrize(
     ("number", "named"), [(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGTERM, "SIGTERM")]
 )

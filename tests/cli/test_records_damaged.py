@@ -75,6 +75,8 @@ def changed(data: bytes, draw: random.Random) -> bytes:
         record = json.loads(lines[place])
     except ValueError:
         return flipped(data, draw)
+    if not isinstance(record, dict | list) or not record:  # a line of a list of numbers
+        return flipped(data, draw)
     inside: Any = record
     while True:
         steps = list(inside) if isinstance(inside, dict) else range(len(inside))

@@ -83,7 +83,8 @@ def _backward(what: str, out: torch.Tensor, leaves: dict[str, torch.Tensor]) -> 
     if not out.requires_grad:
         return
     try:
-        torch.autograd.backward(out.square().sum())
+        # A sum over a thousand positions may leave the range of float16, a mean does not.
+        torch.autograd.backward(out.square().sum() / max(1, out[..., 0].numel()))
     except RuntimeError as error:
         if "nan" not in str(error):
             raise

@@ -96,14 +96,12 @@ def _call_often(subject: Subject, case: Case) -> None:
     """Require that calls leave nothing behind; in training, those with a backward pass."""
     layer = subject.build(case)
 
-    def call(turn: int) -> None:
-        own = msgspec.structs.replace(case, seed=turn)
-        x_BND, source_BMD = subject.inputs(own)
+    def call() -> None:
+        x_BND, source_BMD = subject.inputs(case)
         with torch.set_grad_enabled(case.training):
-            y_BND = layer(x_BND, subject.context(own, layer), source_BMD=source_BMD).y_BND
+            y_BND = layer(x_BND, subject.context(case, layer), source_BMD=source_BMD).y_BND
             if y_BND.requires_grad:
-                torch.autograd.grad(y_BND.sum(), [x_BND, *trained(layer).values()],
-                                    allow_unused=True)  # fmt: skip
+                gradients(y_BND, [x_BND, *trained(layer).values()], torch.ones_like(y_BND))
 
     kept = kept_by_calls(layer, call)
     if kept:
