@@ -12,6 +12,8 @@ from typing import NamedTuple
 LONGEST = 120
 """Most characters of a line that is shown."""
 
+_WIDTHS = re.compile(r"head|width|channel|embed|feature", re.IGNORECASE)
+"""Sizes that are no length."""
 _SAID = re.compile(r"(?:divisible by|multiple of)\D{0,40}?(\d+)", re.IGNORECASE)
 
 
@@ -48,14 +50,15 @@ def multiple_asked_for(error: Exception, lengths: Collection[int]) -> int:
     """Return the number that one of these lengths must be a multiple of, by the error's words or by
     the condition that led to it; 0 where there is none."""
     said = _SAID.search(str(error))
-    if said and any(n % int(said[1]) for n in lengths if int(said[1])):
-        return int(said[1])
+    multiple = int(said[1]) if said and not _WIDTHS.search(str(error)) else 0
+    if multiple and any(n % multiple for n in lengths):
+        return multiple
     if not isinstance(error, AssertionError | ValueError | RuntimeError):
         return 0
     for place in _innermost_first(error)[:1]:
-        for length, multiple in _remainders(place.frame, place.first):
-            if length in lengths and multiple and length % multiple:
-                return multiple
+        for length, other in _remainders(place.frame, place.first):
+            if length in lengths and other and length % other:
+                return other
     return 0
 
 

@@ -13,11 +13,13 @@ from typing import Any
 
 from torch import nn
 
-from lra.verify.laws.memory_growth import LiveBytes
+from lra.verify.live_bytes import LiveBytes
 
-READ_AFTER = (2, 7, 12, 17)
+READ_AFTER = (2, 7, 12)
 """Numbers of calls after which is looked: what is made once, at the first call or at a later one,
 adds to one reading alone."""
+STILL_AFTER = (150, 160)
+"""Numbers of calls between which it has to go on growing: a table may have room for a few."""
 DEEP = 5
 """Number of containers inside of one another that are looked into."""
 _CACHED = type(lru_cache(lambda: None))
@@ -30,19 +32,35 @@ def kept_by_calls(layer: nn.Module, call: Callable[[], object]) -> str:
     `call` is to ask the same each time, in tensors of its own: what is kept of the last call alone
     is then as large at each reading.
     """
-    found: dict[str, list[int]] = {"bytes of tensors": [], "entries of lists and tables": []}
     with _old_objects_aside(), LiveBytes() as live:
-        for turn in range(READ_AFTER[-1]):
-            call()
-            if turn + 1 in READ_AFTER:
-                gc.collect()
-                for read, figure in zip(found.values(), (live.live, _entries(layer)), strict=True):
-                    read.append(figure)
-    for name, read in found.items():
-        if all(before < after for before, after in pairwise(read)):
-            first, *_, last = read
-            return f"{last - first} more {name} after {READ_AFTER[-1]} calls than after {READ_AFTER[0]}"
+        read = [_read(layer, live, call, times) for times in _steps((0, *READ_AFTER))]
+        growing = [name for name in read[0] if _grows(name, read)]
+        if growing:
+            later = _steps((READ_AFTER[-1], *STILL_AFTER))
+            read += [_read(layer, live, call, times) for times in later]
+    for name in growing:
+        if _grows(name, read[-2:]):
+            more = read[len(READ_AFTER) - 1][name] - read[0][name]
+            return f"{more} more {name} after {READ_AFTER[-1]} calls than after {READ_AFTER[0]}"
     return ""
+
+
+def _steps(numbers: tuple[int, ...]) -> list[int]:
+    return [last - first for first, last in pairwise(numbers)]
+
+
+def _read(
+    layer: nn.Module, live: LiveBytes, call: Callable[[], object], times: int
+) -> dict[str, int]:
+    """Call a number of times, then look."""
+    for _ in range(times):
+        call()
+    gc.collect()
+    return {"bytes of tensors": live.live, "entries of lists and tables": _entries(layer)}
+
+
+def _grows(name: str, read: list[dict[str, int]]) -> bool:
+    return all(before[name] < after[name] for before, after in pairwise(read))
 
 
 @contextmanager

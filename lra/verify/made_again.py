@@ -97,7 +97,7 @@ def answers_elsewhere(subject: Subject, questions: list[Question], known: States
             )
         except subprocess.TimeoutExpired:
             raise Untried(f"another process had no answers after {PATIENCE:.0f} s") from None
-        *_, last = ["", *done.stderr.split("\n")[:-1]]
+        last = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
         if done.returncode == UNMADE:
             raise Untried(f"it cannot be made in another process: {last}")
         if done.returncode:

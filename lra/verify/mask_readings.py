@@ -15,7 +15,7 @@ from lra.adapters.external import External, is_causal_by_pair_mask
 from lra.adapters.masks import MaskedConfig, MaskForm
 from lra.core.findings import Case
 from lra.verify.law import Law
-from lra.verify.laws import causality, output, padding_content
+from lra.verify.laws import causality, output, padding_content, ragged
 from lra.verify.subject import Subject
 from lra.verify.trial import try_case
 
@@ -46,8 +46,9 @@ def fitting(subject: Subject, broken: Law) -> dict[str, Any]:
         return {}
     if broken not in (*decisive, output.LAW) and _all_hold(decisive, subject):
         return {}
+    # Under a reading that hides all that is real padding changes nothing: `ragged` sees that.
     for settings in _others(subject):
-        if _all_hold([*decisive, output.LAW], under(subject, settings)):
+        if _all_hold([*decisive, output.LAW, ragged.LAW], under(subject, settings)):
             return settings
     return {}
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from attention_impls.contract import Context, Layer, Position
 from lra.core.findings import Case, DtypeName, MaskKind
 from lra.verify.law import projected_gradients
-from lra.verify.laws.bias import LearnedBias
+from lra.verify.learned_bias import LearnedBias
 from lra.verify.requests import (
     cross_directions,
     crossed_requests,

@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch.nn.modules import module as hooks
 
+STEERING = ("CUDA", "CUBLAS", "KMP", "MKL", "NUMEXPR", "OMP", "OPENBLAS", "PYTORCH", "TORCH")
+"""Beginnings of the names of variables that steer libraries of computation."""
 FILTERS = "filters of warnings"
 LEVEL = logging.ERROR + 1
 """Level of logging that nobody sets."""
@@ -102,7 +104,9 @@ def unusual(*, double: bool) -> Iterator[None]:
     if double:
         torch.set_default_dtype(torch.float64)
     log.level, log.handlers, logging.root.manager.disable = LEVEL, [], logging.DEBUG - 1
-    os.environ.clear()
+    for name in environment:
+        if name.startswith(STEERING):
+            del os.environ[name]
     collects, keeps = gc.isenabled(), _keeps_denormals()
     gc.enable()
     torch.set_flush_denormal(False)

@@ -117,6 +117,17 @@ def test_a_length_that_is_no_multiple_is_told_the_setting_that_helps(what: Any) 
     assert built(what, pad_to=int(multiple))(inputs(), Context()).y_BND.shape == (3, 6, D)
 
 
+class WidthsOfFive(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        raise ValueError("the head width must be divisible by 5")
+
+
+def test_a_width_that_is_no_multiple_is_not_padded() -> None:
+    with pytest.raises(ValueError, match="divisible by 5") as refused:
+        built(WidthsOfFive)(inputs(), Context())
+    assert "pad_to" not in str(refused.value)
+
+
 def block_core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     assert q.shape[-2] % 4 == 0, "pad your input"
     return v

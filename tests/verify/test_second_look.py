@@ -111,7 +111,17 @@ class TurnedWhenLong(Base):
         return self.attend(x, keep if keep is None or x.shape[1] < 100 else ~keep)
 
 
-@pytest.mark.parametrize("what", [IgnoresItsMask, TurnedWhenLong])
+class MaskOfQueries(Base):
+    """Its mask lies along queries. Turned round it hides all that is real from who is real."""
+
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        if mask is None:
+            return self.attend(x, None)
+        rows = mask[:, :, None]
+        return self.attend(x, rows) * rows
+
+
+@pytest.mark.parametrize("what", [IgnoresItsMask, TurnedWhenLong, MaskOfQueries])
 def test_without_a_right_reading_it_is_failed(what: Any) -> None:
     finding = found(what, "padding_content")
     assert finding.verdict == "failed" and not finding.advice

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from attention_impls.contract import Attention, Context, Dims, Layer, Position
-from lra.core.cards import PositionCard
+from attention_impls.contract import Attention, Context, Layer
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, projected_gradients, relative_difference
 from lra.verify.laws import oracle
+from lra.verify.learned_bias import LearnedBias
 from lra.verify.requests import SHORT, crossed_requests, masks, other_dtypes, requests
 from lra.verify.subject import Subject
 
@@ -20,20 +19,6 @@ FELT = 1e-6
 """Smallest change that a bias must cause."""
 ENOUGH = 7
 """Length at which a row without padding has several keys, if any may."""
-
-
-class LearnedBias(Position):
-    """A trained bias per head and distance, large enough to matter."""
-
-    card = PositionCard(title="", paper="", year=2026, acts_on="logits")
-
-    def __init__(self, dims: Dims) -> None:
-        super().__init__(dims)
-        self.table = nn.Parameter(torch.randn(dims.heads, 2 * dims.max_length))
-
-    def logits(self, rows_N: Tensor, columns_M: Tensor) -> Tensor:
-        """Return the bias of each pair, (H, N, M)."""
-        return self.table[:, self.dims.max_length + rows_N.unsqueeze(-1) - columns_M]
 
 
 def cases(subject: Subject) -> Iterator[Case]:

@@ -19,7 +19,7 @@ from lra.adapters.masks import MaskedConfig
 from lra.core.errors import LraError
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Partly, Reported, binds_all, is_not_empty
-from lra.verify.laws.memory_growth import LiveBytes
+from lra.verify.live_bytes import LiveBytes
 from lra.verify.requests import directions
 from lra.verify.subject import Subject, seed_torch
 

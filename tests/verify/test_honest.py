@@ -1,0 +1,53 @@
+"""Mechanisms that do nothing wrong in a way that few do: no law may fail them."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lra.verify import kit
+from lra.verify.subject import Subject
+from verify.faults.dense import Dense
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+class KeepsTheLast(Dense):
+    """Keeps the largest query of the last 64 calls."""
+
+    def attend(self, q: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+        if not hasattr(self, "largest"):
+            self.largest: deque[float] = deque(maxlen=64)
+        if q.numel():
+            self.largest.append(float(q.detach().abs().amax()))
+        return super().attend(q, *args, **kwargs)
+
+
+class ReadsItsHome(Dense):
+    """Needs the user's home at each call."""
+
+    def attend(self, q: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+        assert os.environ["HOME"]
+        return super().attend(q, *args, **kwargs)
+
+
+class KeepsTheLastOutput(Dense):
+    """Keeps its last output, for a picture."""
+
+    def attend(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+        out, state = super().attend(*args, **kwargs)
+        self.last = torch.where(out.detach() > 0, 1.0, 0.0)
+        return out, state
+
+
+@pytest.mark.parametrize("mechanism", [KeepsTheLast, ReadsItsHome, KeepsTheLastOutput])
+@pytest.mark.parametrize("law", ["untouched", "sequel", "determinism", "copies"])
+def test_no_law_fails_it(mechanism: type[Dense], law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "here")
+    found = kit.try_law(kit.select([law])[0], Subject(mechanism, mechanism.Config()))
+    assert found.verdict == "held", found
