@@ -1,7 +1,8 @@
 """Leaderboard: each mechanism's accuracy, costs against exact attention at one length, and proof.
 
 The front counts only differences beyond noise. A mechanism that is surely slower than another must
-be surely more accurate, and one that computes the same function never is.
+be surely more accurate, and one that computes the same function never is: of such ones only the
+quickest can be on it.
 """
 
 from __future__ import annotations
@@ -172,6 +173,8 @@ def front(entries: Iterable[Entry], scores: Accuracies | None) -> frozenset[Key]
 
     def beats(one: Entry, other: Entry) -> bool:
         assert one.time and other.time, "only what is placed is compared"
+        if one.is_exact and other.is_exact:
+            return one.time.value < other.time.value
         if one.time.is_below(other.time):
             return not order.better(other, one)
         return not other.time.is_below(one.time) and order.better(one, other)
@@ -198,11 +201,8 @@ class _AccuracyOrder:
         """Return whether one mechanism is surely more accurate than another.
 
         By pairs of seeds where both have several; else by sampling of the test rows alone, the
-        smallest noise between two trainings. Two that compute the same function are never told
-        apart.
+        smallest noise between two trainings.
         """
-        if one.is_exact and other.is_exact:
-            return False
         mine, theirs = (self._seeds[side.key.origin, side.key.variant] for side in (one, other))
         if mine.keys() != theirs.keys() or not mine:
             return False

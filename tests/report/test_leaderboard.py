@@ -91,6 +91,14 @@ def test_the_same_function_is_never_told_apart() -> None:
     assert members(board([*records, broken])) == {EXACT, "full"}
 
 
+def test_of_two_that_compute_the_same_the_quicker_is_on_the_front() -> None:
+    # Nearer than a tenth, so that neither time is surely less.
+    records = run({EXACT: 0.80, "chunked": 0.80}, {EXACT: 1.0, "chunked": 1.05})
+    exact = [check("chunked", "always"), check(EXACT, "always")]
+    assert members(board(records)) == {EXACT, "chunked"}
+    assert members(board([*records, *exact])) == {EXACT}
+
+
 def test_softmax_attention_with_fewer_parameters_is_another_function() -> None:
     records = run({EXACT: 0.90}, {EXACT: 1.0, "multi_query": 1.0})
     records.append(quality("multi_query", "text", 0.60, parameters=60_000))

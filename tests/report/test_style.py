@@ -36,6 +36,20 @@ def test_a_look_depends_on_the_name_alone_where_nobody_else_has_it() -> None:
     assert variant.of("mine", "unknown") == variant.of("mine")
 
 
+def test_variants_of_a_mechanism_share_its_marker() -> None:
+    variants = [
+        ("mine", "mine:1"),
+        ("mine", "mine:2"),
+        (NO_MIXING, "floor:1"),
+        ("other", "other:1"),
+    ]
+    looks = Looks(variants)
+    assert looks.of("mine", "mine:1") == looks.of("mine")
+    assert looks.of("mine", "mine:2").marker == looks.of("mine").marker
+    assert whole(looks.of("mine", "mine:2")) != whole(looks.of("mine"))
+    assert looks.of(NO_MIXING, "floor:1") == looks.of(NO_MIXING)
+
+
 def test_exact_attention_and_the_floor_look_the_same_everywhere() -> None:
     assert Looks([(EXACT, "")]).of(EXACT) == Looks([(n, "") for n in (*NAMES, EXACT)]).of(EXACT)
 

@@ -68,6 +68,7 @@ def cost_figure(
             labels = _panel(axes, drawn[n], rows[n], texts, looks)
             write_names(side, axes.get_ylim(), labels, height, margin)
 
+    busy = any(place.disturbed for grid in drawn for place in grid.places.values())
     failed = any(crosses(grid, key) for grid in drawn for key in grid.keys)
     return Figure(
         id=id,
@@ -76,7 +77,8 @@ def cost_figure(
         f"{listing(names(unique(every)))}; the tables have the figures.",
         caption="After each name: the fitted exponent of length."
         + hollow_note(every)
-        + (" A cross at the top: a failure, such as OOM." if failed else ""),
+        + (" A cross at the top: a failure, such as OOM." if failed else "")
+        + (" Some points were timed on a busy machine: see the table." if busy else ""),
         svg=draw(paint, WIDTH, height),
     )
 

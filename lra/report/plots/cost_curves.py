@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from lra.core.catalogue import EXACT
@@ -14,7 +15,13 @@ from lra.report.plots.lines import ticks_of
 from lra.report.plots.style import COLOURS, INK, draw
 from lra.report.words import TIMES
 
-_WIDTH, _HEIGHT = 7.2, 3.6
+_WIDTH, _HEIGHT = 10.4, 3.8
+
+
+def _tick_beyond(value: float) -> float:
+    """Return the next of 1, 2, 5, 10, 20 and so on."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power > value)
 
 
 def cost_curves(analysis: Analysis, board: Leaderboard, name: str) -> Figure | None:
@@ -60,6 +67,9 @@ def cost_curves(analysis: Analysis, board: Leaderboard, name: str) -> Figure | N
         axes.xaxis.set_major_locator(FixedLocator(ticks_of(lengths)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{round(x):,}"))
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ratios = [ratio for points in lines.values() for _, ratio in points]
+        low, high = min(1.0, *ratios), max(1.0, *ratios)
+        axes.set_ylim(_tick_beyond(1 / low) ** -1, _tick_beyond(high))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_minor_locator(NullLocator())

@@ -98,16 +98,20 @@ class Looks:
     """Looks of the mechanisms and variants of a report, no two of them alike.
 
     A look follows from the name, so that a mechanism looks the same in most reports; where that
-    look is taken, the next dash or marker of its colour is used.
+    look is taken, the next dash or marker of its colour is used. The first variant of a mechanism
+    has the mechanism's look; the others share its colour, and its marker while there are dashes.
     """
 
     def __init__(self, variants: Iterable[tuple[str, str]] = ()) -> None:
         """Give each mechanism (name, "") and variant (name, id) its look."""
         wanted = set(variants)
         names = {(mechanism, "") for mechanism, _ in wanted}
+        firsts = {
+            (mechanism, min(v for m, v in wanted if m == mechanism)) for mechanism, _ in names
+        }
         self._found: dict[tuple[str, str], Look] = {}
         self._taken: Counter[object] = Counter()
-        for key in (*sorted(names), *sorted(wanted - names)):
+        for key in (*sorted(names), *sorted(wanted - names - firsts)):
             look = self._found[key] = self._free(*key)
             self._taken.update((look, *msgspec.structs.asdict(look).items()))
 
@@ -120,8 +124,14 @@ class Looks:
     def _free(self, mechanism: str, variant: str) -> Look:
         if not variant and mechanism in _ANCHORS:
             return _ANCHORS[mechanism]
-        colour = self.of(mechanism).colour if variant else None
-        return min(_steps(mechanism, variant, colour), key=self._clashes)
+        if not variant:
+            return min(_steps(mechanism), key=self._clashes)
+        own = self.of(mechanism)
+        steps = _steps(mechanism, variant, own.colour)
+        return min(
+            steps,
+            key=lambda look: (self._taken[look], look.marker != own.marker, self._clashes(look)),
+        )
 
     def _clashes(self, look: Look) -> tuple[int, int, int]:
         """How often a look is taken whole, how often its colour, and how often another part."""

@@ -106,15 +106,15 @@ def _differing(analysis: Analysis) -> str:
     figures = analysis.evidence.figures
     trained = figures[(figures["kind"] == "quality") & (figures["origin"] == "run")]
     parts = [
-        (other_settings(trained, figures[figures["kind"] == "efficiency"]), "with other settings"),
-        (other_versions(trained, figures), "with other versions of the source"),
+        (
+            other_settings(trained, figures[figures["kind"] == "efficiency"]),
+            "timed with other settings than trained with (its page names both)",
+        ),
+        (other_versions(trained, figures), "trained and timed with other versions of the source"),
+        (mixed_versions(trained), "trained on several tasks with several versions of the source"),
     ]
-    clauses = [f"{words}: {_named(names)}" for names, words in parts if names]
-    mixed = mixed_versions(trained)
-    several = f"on several tasks, of several versions: {_named(mixed)}"
-    clauses = [f"and timed {', '.join(clauses)}"] if clauses else []
-    clauses += [several] if mixed else []
-    return f"Trained {'; '.join(clauses)}." if clauses else ""
+    clauses = "; ".join(f"{words}: {_named(names)}" for names, words in parts if names)
+    return f"{clauses[0].upper()}{clauses[1:]}." if clauses else ""
 
 
 def _named(mechanisms: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ from lra.report.sections.caveats import caveats
 from lra.report.sections.cost_table import CALLS
 from lra.report.sections.leaderboard_table import (
     DOING,
+    UNSURE,
     accuracy_text,
     leaderboard_table,
     order,
@@ -60,7 +61,12 @@ def terminal_summary(analysis: Analysis) -> tuple[tuple[str, ...], str]:
         row for row in table.rows if row.origin == "run" or row.mechanism in (EXACT, NO_MIXING)
     ]
     small = Table(table.id, table.title, table.caption, table.corner, table.columns, tuple(wanted))
-    return (*_first_sentences(analysis, board), *caveats(analysis)), plain_text(small)
+    text = plain_text(small)
+    own = {(row.origin, row.variant) for row in wanted}
+    shown = [one for one in board.entries if (one.key.origin, one.key.variant) in own]
+    if any(one.beats_shortcut is False for one in shown):
+        text = f"{text}\n{UNSURE}"
+    return (*_first_sentences(analysis, board), *caveats(analysis)), text
 
 
 def _first_sentences(analysis: Analysis, board: Leaderboard) -> tuple[str, ...]:
@@ -204,9 +210,14 @@ def _front_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
     if len(members) < 2:
         return ""
     members.sort(key=lambda one: one.time.value if one.time else 0.0)
-    names = list(dict.fromkeys(board.name(one) for one in members))
+    own = list(dict.fromkeys(board.name(one) for one in members if one.key.origin == "run"))
+    others = list(dict.fromkeys(board.name(one) for one in members if one.key.origin != "run"))
+    others = [name for name in others if name not in own]
     front = f"On the front of accuracy and {DOING[board.mode]} time"
-    return f"{front}: {listing_of(names, 8)}."
+    if not others:
+        return f"{front}: {listing_of(own, 8)}."
+    beside = f"{listing_of(own, 8)}; of the reference " if own else "of the reference alone "
+    return f"{front}: {beside}{listing_of(others, 8)}."
 
 
 def _doubt_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:

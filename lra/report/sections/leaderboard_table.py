@@ -102,6 +102,9 @@ COLUMNS: Sequence[tuple[str, Callable[[Entry, Leaderboard], Value]]] = (
 mode of the timed calls."""
 
 
+UNSURE = "†: on some task not surely better than the best simple baseline."
+
+
 def _caption(board: Leaderboard) -> str:
     parts = []
     if board.scores is not None:
@@ -126,7 +129,7 @@ def _notes(board: Leaderboard) -> list[str]:
             "told apart."
         )
     if any(one.beats_shortcut is False for one in board.entries):
-        notes.append("†: on some task not surely better than the best simple baseline.")
+        notes.append(UNSURE)
     ratios = [one.time for one in board.entries if one.time]
     if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
         notes.append("Some were timed with other settings, or on another machine: see Trade-off.")

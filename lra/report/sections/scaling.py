@@ -37,7 +37,8 @@ _HOW = (
     f"Small figures: the multiple of {EXACT} on the same machine. Bold: the fastest but for "
     f"{NO_MIXING}, where processes tell it apart. Growth: the exponent of length fitted to all "
     "figures; below, to the last two doublings. Declared: the exponent on the mechanism's card, "
-    "and whether the cost surely grows faster. Pays from: the length from which it stays below "
+    "and whether the cost surely grows faster, or faster than linearly where less is declared: "
+    "inputs and outputs alone are linear. Pays from: the length from which it stays below "
     f"{EXACT}; below, the range over processes, or over the quartiles of one process."
 )
 
