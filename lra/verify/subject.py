@@ -51,8 +51,8 @@ LONGEST = {False: 300, True: 2200}
 PROBES = (1, 2, 3, 7, 16, 31, 37, 64, 65, 129)
 """Lengths tried with every mechanism, besides those around its own borders."""
 
-BEYOND = 1031
-"""Length beyond all these, tried once by each law."""
+ROUND, BEYOND = 512, 1031
+"""Lengths beyond all these, each tried once by each law: one of whole blocks, and a prime."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,8 @@ class Subject:
             "qkv_width": case.head_width * case.heads,
             "heads": case.heads,
             "max_length": max(case.n, case.m or 0, *self.lengths),
-            "layers": case.layer + 1,
+            # In every other case it is not the last.
+            "layers": case.layer + 1 + case.n % 2,
             "projection_biases": case.biases != "none",
             **sizes,
         }
@@ -328,10 +329,10 @@ class Subject:
 
     @cached_property
     def far(self) -> tuple[int, ...]:
-        """Lengths beyond those, each tried once by a law: about a thousand, and one past each
+        """Lengths beyond those, each tried once by a law: a round one, a prime, and one past each
         border that the others do not reach."""
         past = {b + 1 for b in self._borders if LONGEST[False] <= b < LONGEST[True]}
-        return tuple(sorted({BEYOND, *past} - set(self.lengths)))
+        return tuple(sorted({ROUND, BEYOND, *past} - set(self.lengths)))
 
     @cached_property
     def _borders(self) -> tuple[int, ...]:
