@@ -31,6 +31,7 @@ from lra.core.cards import AttentionCard
 from lra.core.errors import LraError
 from lra.core.findings import Case
 from lra.verify.inputs import normal_inputs, real_positions
+from lra.verify.muting import draw_anew, is_muting
 from lra.verify.rounding import DTYPES, rounding
 from lra.verify.sizes import sizes_of
 
@@ -41,9 +42,6 @@ stand in for the other."""
 ROOM = 1e-4
 """Tolerance for somebody's own code, relative to the largest output, where a law's is stricter: it
 may compute in float32, whatever it is given."""
-
-MUTED = 0.1
-"""Size below which a parameter that starts as one number throughout is drawn anew."""
 
 LONGEST = {False: 300, True: 2200}
 """Longest input by form, short and full, apart from the borders of a mechanism's blocks."""
@@ -265,8 +263,8 @@ class Subject:
         for name, parameter in layer.named_parameters():
             if name.endswith("bias"):
                 nn.init.normal_(parameter, std=float(case.biases == "drawn"))
-            elif not self.is_ours and parameter.requires_grad and _is_muting(parameter):
-                _draw_anew(parameter)
+            elif not self.is_ours and parameter.requires_grad and is_muting(parameter):
+                draw_anew(parameter)
         if steady and not self.is_ours:
             for part in cast(Directions, layer.inner).children():
                 part.register_forward_pre_hook(_draw_the_same)
@@ -368,23 +366,6 @@ def seed_torch(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_available():
         torch.cuda.manual_seed_all(seed)
-
-
-def _is_muting(parameter: Tensor) -> bool:
-    """Whether it starts as one small number throughout, like the last projection of a block that
-    starts as the identity: the parts that it scales would be hidden from every law."""
-    values = parameter.detach()
-    if not values.numel() or not values.is_floating_point():
-        return False
-    least, most = (float(end) for end in values.aminmax())
-    return least == most and abs(most) < MUTED
-
-
-def _draw_anew(parameter: Tensor) -> None:
-    if parameter.dim() < 2:
-        nn.init.uniform_(parameter, 0.5, 1.5)
-    else:
-        nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5)
 
 
 def _draw_the_same(*_: object) -> None:
