@@ -231,6 +231,7 @@ class Subject:
         config: MechanismConfig | None = None,
         drawing: int | None = None,
         steady: bool = True,
+        shared: nn.Module | None = None,
         **sizes: Any,
     ) -> Layer:
         """Return a small layer for a case, with biases that are not zero unless it asks for that;
@@ -258,8 +259,10 @@ class Subject:
             config = self.config_for(case)
             config = quiet(config) if case.training else config
         seed_torch(seed if drawing is None else drawing)
-        shared = self.mechanism.build_shared(dims, config)
-        layer = self.mechanism(dims, config, layer_index=case.layer, shared=shared, seed=seed)
+        # A part of its own is drawn in any case: what is drawn after it stays the same.
+        own = self.mechanism.build_shared(dims, config)
+        given = own if shared is None else shared
+        layer = self.mechanism(dims, config, layer_index=case.layer, shared=given, seed=seed)
         for name, parameter in layer.named_parameters():
             if name.endswith("bias"):
                 nn.init.normal_(parameter, std=float(case.biases == "drawn"))

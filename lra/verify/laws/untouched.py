@@ -1,5 +1,6 @@
 """A call changes no argument, no earlier result, no mode of the layer and no setting of the
-process; construction changes no setting either. Calls that ask the same leave nothing behind.
+process, and prints nothing; construction changes no setting either. Calls that ask the same leave
+nothing behind.
 
 Behind the projections too, where an argument written to is a temporary one of the layer's; and in
 the backward pass, whose argument is the gradient that comes in.
@@ -8,7 +9,9 @@ the backward pass, whose argument is the gradient that comes in.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import fields
+from io import StringIO
 from typing import Any
 
 import msgspec
@@ -67,7 +70,10 @@ def _check(subject: Subject, case: Case, *, again: bool = False) -> None:
     modes = _modes(layer)
     state = {name: one.detach().clone() for name, one in state_tensors(layer)}
     drawn = random_states()
-    y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
+    with redirect_stdout(StringIO()) as printed:
+        y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
+    if printed.getvalue():
+        raise Broken(f"a call prints: {printed.getvalue().splitlines()[0]}")
     first = y_BND.detach().clone()
     _require_settings(before, "a call")
     _require_unchanged(arguments, copies, "a call")
