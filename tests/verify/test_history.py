@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 from torch import nn
 
@@ -9,15 +11,15 @@ from lra.verify.history import kept_by_calls
 
 
 class First(nn.Module):
-    rows: list[int] = []
+    rows: ClassVar[list[int]] = []
 
 
 class Second(First):
-    columns: list[int] = []
+    columns: ClassVar[list[int]] = []
 
 
 class Third(Second):
-    sizes: list[int] = []
+    sizes: ClassVar[list[int]] = []
 
 
 @pytest.mark.parametrize("kept", [First.rows, Second.columns, Third.sizes])
