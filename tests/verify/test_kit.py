@@ -323,7 +323,7 @@ def test_a_setting_without_another_value_to_try_is_named() -> None:
     assert found.verdict == "held" and "kernel" in found.detail and "gain" not in found.detail
 
 
-@pytest.mark.parametrize("law", ["degenerate", "whole_values", "dropout_gradient"])
+@pytest.mark.parametrize("law", ["degenerate", "large_integers", "dropout_gradient"])
 def test_the_float32_that_a_law_goes_through_is_in_its_extent(law: str) -> None:
     tried = findings(Dense, law)[law].tried
     assert tried is not None and tried.dtypes == ("float32", "float64")

@@ -12,7 +12,7 @@ from torch import Tensor
 from attention_impls.contract import Layer
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, binds_all, require_same
-from lra.verify.mixture import Ask, answer, every_request, state_tensors, step
+from lra.verify.mixed_requests import Ask, answer, every_request, state_tensors, step
 from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 

@@ -13,7 +13,7 @@ from lra.core.errors import UnsupportedError
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, require_close, require_same
 from lra.verify.laws import oracle
-from lra.verify.mixture import biased
+from lra.verify.mixed_requests import biased
 from lra.verify.requests import half_dtypes, masks, other_dtypes, requests
 from lra.verify.rounding import rounding
 from lra.verify.subject import Subject

@@ -54,7 +54,7 @@ def _work(subject: Subject, case: Case) -> dict[str, int]:
 
 LAW = Law(
     name="decode_growth",
-    says="counted work of a step grows with the positions before it no faster than claimed",
+    says="work of a step grows with the past no faster than claimed",
     claimed=lambda card: card.capabilities.decode == "exact",
     cases=cases,
     check=check,

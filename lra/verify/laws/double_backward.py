@@ -15,7 +15,7 @@ from torch import Tensor
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried, binds_all
 from lra.verify.laws.gradcheck import STEPS, TOLERANCE, finite_difference_error
-from lra.verify.mixture import biased, differentiated, every_request
+from lra.verify.mixed_requests import biased, differentiated, every_request
 from lra.verify.rotation import spread
 from lra.verify.subject import Subject
 

@@ -17,8 +17,8 @@ from attention_impls.contract import Context, Heads, Layer
 from lra.core.findings import Case, DtypeName
 from lra.verify.dropping import DRAW, OTHER, RATE, drawn, dropping, require_dropout
 from lra.verify.law import Broken, Law, binds_all, gradients, is_not_empty
-from lra.verify.laws.gradcheck import STEPS, TOLERANCE, finite_difference_error
-from lra.verify.mixture import ROUNDED, biased, differentiated, every_request
+from lra.verify.laws.gradcheck import STEPS, allowed_gap, finite_difference_error
+from lra.verify.mixed_requests import ROUNDED, biased, differentiated, every_request
 from lra.verify.requests import directions, half_dtypes
 from lra.verify.rotation import spread
 from lra.verify.subject import Subject, attend, seed_torch
@@ -71,7 +71,7 @@ def _differences(subject: Subject, case: Case) -> None:
     gaps = []
     for step in STEPS[subject.is_ours]:
         gaps.append(finite_difference_error(projected, list(leaves.values()), found, along, step))
-        if gaps[-1] <= TOLERANCE[subject.is_ours] * norm:
+        if gaps[-1] <= allowed_gap(subject, norm, y_BND, upstream):
             return
     raise Broken(
         "the gradient under dropout is not that of the outputs drawn: along a random direction "

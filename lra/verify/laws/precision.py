@@ -73,7 +73,9 @@ def _in_words(subject: Subject, asked: list[Case]) -> Iterator[str]:
             )
         )
     coarse, fine = found["bfloat16"], found["float16"]
-    if not isinstance(coarse, str) and not isinstance(fine, str) and max(fine) > max(coarse):
+    if isinstance(coarse, str) or isinstance(fine, str):
+        return
+    if any(one > other for one, other in zip(fine, coarse, strict=True)):
         yield "float16 is further off than bfloat16 with its fewer digits: a number left its range"
 
 

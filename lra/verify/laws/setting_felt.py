@@ -1,7 +1,8 @@
 """Every setting changes something: an output, a draw after a step, or the memory of a pass.
 
 A setting is felt where one other value of it is felt in one of the mechanism's configurations:
-some have an effect beside certain others only. Of a setting with named values any two are felt.
+some have an effect beside certain others only. Any two values of a setting that names them are
+felt.
 """
 
 from __future__ import annotations

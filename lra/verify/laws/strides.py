@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import torch
 
 from attention_impls.contract import Heads
@@ -19,7 +20,8 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Every request without a position scheme."""
     yield from requests(subject, masks=masks(subject, "scattered"), positions=("none",))
     if subject.card.capabilities.cross:
-        yield from crossed_requests(subject, positions=("none",))
+        for case in crossed_requests(subject, positions=("none",)):
+            yield msgspec.structs.replace(case, training=False)
 
 
 @torch.no_grad()

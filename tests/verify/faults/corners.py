@@ -86,7 +86,7 @@ class DepthLeftByRefusal(Dense, law="refusal", stranger=""):
         return super().logits(q, k) / max(1, self.depth)
 
 
-class ShapesPrinted(Dense, law="untouched"):
+class ShapesPrinted(Dense, law="side_effects"):
     """A print of shapes was left in."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
@@ -97,7 +97,7 @@ class ShapesPrinted(Dense, law="untouched"):
 _softmax = F.softmax
 
 
-class SoftmaxReplaced(Dense, law="untouched"):
+class SoftmaxReplaced(Dense, law="side_effects"):
     """Replaces torch's softmax by one that computes half precision in float32, for everybody."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:

@@ -60,7 +60,7 @@ class StateUnasked(Dense, law="output", stranger=""):
         return out, (k, v) if state is None else after
 
 
-class StepsShrinkWeights(Dense, law="draws", stranger=""):
+class StepsShrinkWeights(Dense, law="persistent_draws", stranger=""):
     """`after_step` decays the projection of keys, as if it were the optimiser."""
 
     @torch.no_grad()

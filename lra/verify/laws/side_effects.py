@@ -20,10 +20,10 @@ from torch import Tensor
 
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case
-from lra.verify.history import kept_by_calls
+from lra.verify.kept_by_calls import kept_by_calls
 from lra.verify.law import Broken, Law, binds_all, gradients, is_not_empty
 from lra.verify.laws.determinism import random_states
-from lra.verify.mixture import every_request, state_tensors, trained
+from lra.verify.mixed_requests import every_request, state_tensors, trained
 from lra.verify.process import FILTERS, settings, unusual
 from lra.verify.rotation import rotate
 from lra.verify.subject import Subject, attend
@@ -39,9 +39,9 @@ of threads, which a larger input would really use."""
 def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in turn, two of them small."""
     small = [case for case in every_request(subject, (SMALL,)) if case.n <= SMALL]
-    yield from rotate(small, FEW, subject, "untouched")
+    yield from rotate(small, FEW, subject, "side_effects")
     longer = [case for case in every_request(subject, LENGTHS) if case.n > SMALL]
-    yield from rotate(longer, COUNT, subject, "untouched")
+    yield from rotate(longer, COUNT, subject, "side_effects")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -175,7 +175,7 @@ def _modes(layer: Layer) -> dict[str, Any]:
 
 
 LAW = Law(
-    name="untouched",
+    name="side_effects",
     says="a call changes no argument, result or process and leaves nothing behind",
     claimed=binds_all,
     cases=cases,

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 from torch import nn
 
-from lra.verify.history import kept_by_calls
+from lra.verify.kept_by_calls import kept_by_calls
 
 
 class First(nn.Module):

@@ -96,7 +96,7 @@ def _tell_heads_apart(subject: Subject, case: Case) -> None:
 
 
 LAW = Law(
-    name="draws",
+    name="persistent_draws",
     says="persistent draws change in after_step alone, by the seed",
     claimed=binds_all,
     cases=cases,
