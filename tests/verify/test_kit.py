@@ -130,7 +130,7 @@ def test_what_was_found_first_survives_the_search_for_less(end: Callable[[], Non
         ("oracle", "n=5 trial=9", "trials"),
         ("oracle", "n=5 m=9", "one"),
         ("cross", "n=5", "two"),
-        ("nothing", "n=5", "sizes"),
+        ("empty_inputs", "n=5", "sizes"),
         ("batch", "n=5 batch=1", "sizes"),
         ("decode", "n=0 causal", "sizes"),
         ("strides", "n=5 training", "training"),
