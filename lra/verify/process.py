@@ -14,11 +14,19 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch.nn.modules import module as hooks
 
 STEERING = ("CUDA", "CUBLAS", "KMP", "MKL", "NUMEXPR", "OMP", "OPENBLAS", "PYTORCH", "TORCH")
 """Beginnings of the names of variables that steer libraries of computation."""
 FILTERS = "filters of warnings"
+_FUNCTIONS = [
+    (owner, name)
+    for owner in (torch, F, torch.Tensor)
+    for name, one in vars(owner).items()
+    if callable(one)
+]
+"""Functions and classes that somebody could replace for everybody, by their owner."""
 LEVEL = logging.ERROR + 1
 """Level of logging that nobody sets."""
 
@@ -72,6 +80,7 @@ def settings() -> dict[str, object]:
         "standard output": (sys.stdout, sys.stderr, sys.excepthook),
         "numbers too small for an exponent": _keeps_denormals(),
         "hooks of all modules": _hooks(),
+        "functions of torch": [getattr(owner, name) for owner, name in _FUNCTIONS],
     }
 
 

@@ -24,7 +24,7 @@ SIZES = (
     Size(6, 3),
     Size(1, 7, 7),
     Size(12, 2, 20),
-    Size(2, 64, 24),
+    Size(2, 128, 24),
     Size(5, 9),
     Size(4, 8, 32),
     Size(16, 1, 16),
@@ -38,7 +38,7 @@ FAR, FAR_SIZES = 300, (Size(1, 8), Size(2, 3), Size(1, 5, 5))
 """Lengths beyond which sizes are smaller, and these: a matrix of all pairs costs time. Beyond the
 second there are as few examples as a mask allows."""
 
-BATCHES = (2, 1, 3, 5, 2, 1, 3, 5, 9)
+BATCHES = (2, 1, 3, 5, 2, 1, 3, 5, 17)
 LAYERS = (0, 0, 1, 4)
 BIASES: tuple[BiasKind, ...] = ("drawn", "drawn", "drawn", "none", "zero")
 

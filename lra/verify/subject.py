@@ -49,8 +49,8 @@ LONGEST = {False: 300, True: 2200}
 PROBES = (1, 2, 3, 7, 16, 31, 37, 64, 65, 129)
 """Lengths tried with every mechanism, besides those around its own borders."""
 
-BEYOND = 1031
-"""Length beyond all these, tried once by each law."""
+ROUND, BEYOND = 512, 1031
+"""Lengths beyond all these, each tried once by each law: one of whole blocks, and a prime."""
 
 
 @dataclass(frozen=True)
@@ -231,6 +231,7 @@ class Subject:
         config: MechanismConfig | None = None,
         drawing: int | None = None,
         steady: bool = True,
+        shared: nn.Module | None = None,
         **sizes: Any,
     ) -> Layer:
         """Return a small layer for a case, with biases that are not zero unless it asks for that;
@@ -246,7 +247,8 @@ class Subject:
             "qkv_width": case.head_width * case.heads,
             "heads": case.heads,
             "max_length": max(case.n, case.m or 0, *self.lengths),
-            "layers": case.layer + 1,
+            # In every other case it is not the last.
+            "layers": case.layer + 1 + case.n % 2,
             "projection_biases": case.biases != "none",
             **sizes,
         }
@@ -257,8 +259,10 @@ class Subject:
             config = self.config_for(case)
             config = quiet(config) if case.training else config
         seed_torch(seed if drawing is None else drawing)
-        shared = self.mechanism.build_shared(dims, config)
-        layer = self.mechanism(dims, config, layer_index=case.layer, shared=shared, seed=seed)
+        # A part of its own is drawn in any case: what is drawn after it stays the same.
+        own = self.mechanism.build_shared(dims, config)
+        given = own if shared is None else shared
+        layer = self.mechanism(dims, config, layer_index=case.layer, shared=given, seed=seed)
         for name, parameter in layer.named_parameters():
             if name.endswith("bias"):
                 nn.init.normal_(parameter, std=float(case.biases == "drawn"))
@@ -326,10 +330,10 @@ class Subject:
 
     @cached_property
     def far(self) -> tuple[int, ...]:
-        """Lengths beyond those, each tried once by a law: about a thousand, and one past each
+        """Lengths beyond those, each tried once by a law: a round one, a prime, and one past each
         border that the others do not reach."""
         past = {b + 1 for b in self._borders if LONGEST[False] <= b < LONGEST[True]}
-        return tuple(sorted({BEYOND, *past} - set(self.lengths)))
+        return tuple(sorted({ROUND, BEYOND, *past} - set(self.lengths)))
 
     @cached_property
     def _borders(self) -> tuple[int, ...]:

@@ -15,6 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from attention_impls.contract import Context, Dims, Layer, MechanismConfig, Position
+from attention_impls.dense import _streamed
+from attention_impls.kernel import _tiles
 from lra.core.catalogue import find, load
 
 Build = Callable[..., Layer]
@@ -55,6 +57,9 @@ def small_tiles(small_blocks: None, monkeypatch: pytest.MonkeyPatch) -> None:
     _set_everywhere(
         monkeypatch, TILE=100, LONG=100, DENSE_ADVANTAGE=0, DENSE_ADVANTAGE_ON_GPU=0, TILE_COST=0
     )
+    # These count features or pairs of several heads and examples, not those of one block.
+    monkeypatch.setattr(_tiles, "TILE", 1000)
+    monkeypatch.setattr(_streamed, "TILE", 200)
 
 
 @pytest.fixture

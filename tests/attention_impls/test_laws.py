@@ -36,9 +36,12 @@ AS_THEY_ARE = (
     "convergence",
 )
 """Laws that small blocks would falsify; another process has them as they are."""
-OF_KEYS_AND_VALUES = ("support", "values_causality", "whole_values")
+OF_KEYS_AND_VALUES = ("support", "values_causality", "large_integers")
 """Laws that a `Mixer` cannot be tried by: it has no keys and values apart from its inputs. It keeps
 `causality`."""
+IN_EVERY_CONFIGURATION = ("gradient_flow", "setting_felt", "sharing")
+"""Laws tried in all configurations: a parameter per pair of blocks is trained by an input of
+several blocks only, a setting may have an effect beside one other alone, layers share in one."""
 UNDER_DROPOUT = ("dropout_mean", "dropout_gradient", "dropout_leaks")
 """Laws that a mechanism cannot be tried by where dropout changes nothing."""
 FUSED = [
@@ -72,6 +75,7 @@ class Quick(Subject):
     """Asked at few lengths, in the configuration asked for, one other, and in parity."""
 
     lengths = (1, 2, 7, 37)  # type: ignore[assignment]
+    far = ()
 
     @property
     def configs(self) -> tuple[MechanismConfig, ...]:
@@ -85,6 +89,7 @@ class Once(Subject):
     trials: at so short a length the paper's own blocks would be all there is."""
 
     lengths = (25,)  # type: ignore[assignment]
+    far = ()
 
     @property
     def configs(self) -> tuple[MechanismConfig, ...]:
@@ -94,9 +99,7 @@ class Once(Subject):
 def asked(name: str, law: Law, **where: Any) -> Subject:
     """A mechanism as it is tried here."""
     mechanism: Any = load(find("mechanism", name))
-    # A parameter per pair of blocks is trained by an input of several blocks only; a setting may
-    # have an effect beside one configuration alone.
-    kind = Subject if law.name in ("gradient_flow", "setting_felt") else Quick
+    kind = Subject if law.name in IN_EVERY_CONFIGURATION else Quick
     return kind(mechanism, mechanism.Config(), **where)
 
 
@@ -116,6 +119,8 @@ def _has_nothing_to_try(law: Law, subject: Subject) -> bool:
         return kit.try_law(dropout, subject).verdict == "not claimed"
     if law.name == "setting_felt":
         return not subject.config.__struct_fields__
+    if law.name == "sharing":
+        return vars(subject.mechanism).get("build_shared") is None
     is_mixer = issubclass(subject.mechanism, Mixer)
     return law.name in OF_KEYS_AND_VALUES and is_mixer and law.claimed(subject.card)
 

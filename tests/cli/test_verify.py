@@ -90,7 +90,7 @@ def test_an_honest_mechanism_is_a_list_of_laws_and_exit_0(lra, tmp_path: Path) -
     assert head.startswith("identity: 3 held, 1 not claimed")
     assert re.fullmatch(
         r"  tried: lengths 1 to 1,031, float64 and float32, 1 to 20 heads, "
-        r"of widths 1 to 80, batches of 1 to 9",
+        r"of widths 1 to 128, batches of 1 to 17",
         extent,
     )
     assert [row.split()[0] for row in rows[1:]] == ["held", "held", "not", "held"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from attention_impls.contract import MechanismConfig
@@ -38,7 +39,10 @@ def _kernels_as_they_were() -> Iterator[None]:
     enabled = torch.backends.cuda.mem_efficient_sdp_enabled()  # type: ignore[no-untyped-call]
     log = logging.getLogger()
     level, handlers = log.level, list(log.handlers)
+    softmax, precision = F.softmax, torch.get_float32_matmul_precision()
     yield
+    F.softmax = softmax
+    torch.set_float32_matmul_precision(precision)
     torch.set_flush_denormal(False)
     log.level, log.handlers = level, handlers
     torch.backends.cuda.enable_mem_efficient_sdp(enabled)

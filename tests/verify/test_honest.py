@@ -46,7 +46,7 @@ class KeepsTheLastOutput(Dense):
 
 
 @pytest.mark.parametrize("mechanism", [KeepsTheLast, ReadsItsHome, KeepsTheLastOutput])
-@pytest.mark.parametrize("law", ["untouched", "sequel", "determinism", "copies"])
+@pytest.mark.parametrize("law", ["side_effects", "sequel", "determinism", "copies"])
 def test_no_law_fails_it(mechanism: type[Dense], law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "here")
     found = kit.try_law(kit.select([law])[0], Subject(mechanism, mechanism.Config()))

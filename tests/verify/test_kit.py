@@ -130,7 +130,7 @@ def test_what_was_found_first_survives_the_search_for_less(end: Callable[[], Non
         ("oracle", "n=5 trial=9", "trials"),
         ("oracle", "n=5 m=9", "one"),
         ("cross", "n=5", "two"),
-        ("nothing", "n=5", "sizes"),
+        ("empty_inputs", "n=5", "sizes"),
         ("batch", "n=5 batch=1", "sizes"),
         ("decode", "n=0 causal", "sizes"),
         ("strides", "n=5 training", "training"),
@@ -323,7 +323,7 @@ def test_a_setting_without_another_value_to_try_is_named() -> None:
     assert found.verdict == "held" and "kernel" in found.detail and "gain" not in found.detail
 
 
-@pytest.mark.parametrize("law", ["degenerate", "whole_values", "dropout_gradient"])
+@pytest.mark.parametrize("law", ["degenerate", "large_integers", "dropout_gradient"])
 def test_the_float32_that_a_law_goes_through_is_in_its_extent(law: str) -> None:
     tried = findings(Dense, law)[law].tried
     assert tried is not None and tried.dtypes == ("float32", "float64")

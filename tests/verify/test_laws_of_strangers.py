@@ -121,7 +121,7 @@ class Counts(nn.Module):
         (overflowing, "extremes", "queries and keys multiplied by 100"),
         (divided_by_nothing, "extremes", "not finite"),
         (Unused, "gradient_flow", "part.weight"),
-        (Counts, "draws", "seen after a training pass"),
+        (Counts, "persistent_draws", "seen after a training pass"),
     ],
 )
 def test_what_is_said_needs_no_knowledge_of_our_code(what: Any, law: str, words: str) -> None:

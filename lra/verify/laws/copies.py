@@ -6,12 +6,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor
 
 from attention_impls.contract import Layer
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, binds_all, require_same
-from lra.verify.mixture import Ask, answer, every_request, state_tensors, step
+from lra.verify.mixed_requests import Ask, answer, every_request, state_tensors, step
 from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 
@@ -48,6 +49,7 @@ def check(subject: Subject, case: Case) -> None:
     except RuntimeError as error:
         raise Broken(f"its state dict does not load after a call: {error}") from error
     _independent(subject, case, layer, other, "a layer that was called, then loaded", wanted)
+    _assigned(subject, case, layer)
     for name, value in other.state_dict().items():
         if name in saved and _shares(value, saved[name]):
             raise Broken(f"{name} of a loaded layer is the state dict's own memory")
@@ -68,6 +70,22 @@ def _independent(
     step(other)
     step(other)
     _require(subject, _ask(subject, layer, case), wanted, f"the original, after a step of {what}")
+
+
+def _assigned(subject: Subject, case: Case, layer: Layer) -> None:
+    """Require the same of a layer that was called and then got the tensors themselves."""
+    other = subject.build(case, seed=3)
+    x_BND, source_BMD = subject.inputs(case)
+    with torch.no_grad():
+        wanted, _ = (
+            one(x_BND, subject.context(case, one), source_BMD=source_BMD).y_BND
+            for one in (layer, other)
+        )
+        saved = {name: value.clone() for name, value in layer.state_dict().items()}
+        other.load_state_dict(saved, assign=True)
+        found = other(x_BND, subject.context(case, other), source_BMD=source_BMD).y_BND
+    what = "the output of a layer that was called, then loaded with assign=True"
+    require_same(found, wanted, what, subject.allowed(TOLERANCE))
 
 
 def _ask(subject: Subject, layer: Layer, case: Case) -> dict[str, Tensor]:

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from attention_impls.contract import Context, Layer
+from attention_impls.contract import Context, Layer, Position
 from lra.core.errors import UnsupportedError
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, require_close, require_same
 from lra.verify.laws import oracle
+from lra.verify.mixed_requests import biased
 from lra.verify.requests import half_dtypes, masks, other_dtypes, requests
 from lra.verify.rounding import rounding
-from lra.verify.subject import Subject, position
+from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
 
@@ -42,7 +43,7 @@ def check(subject: Subject, case: Case) -> None:
     layer = subject.build(case)
     x_BND = subject.inputs(case)[0].detach()
     mask_BN = subject.mask(case)
-    wanted = layer(x_BND, subject.context(case, layer)).y_BND
+    wanted = layer(x_BND, _context(subject, case, layer)).y_BND
     one_by_one = case.n >= LONG and case.dtype in oracle.HALF
     for pieces in [[1] * case.n] if one_by_one else splits(case.n):
         found = decode(subject, case, layer, x_BND, pieces, mask_BN)
@@ -52,6 +53,7 @@ def check(subject: Subject, case: Case) -> None:
         _under_autocast(subject, case, layer, x_BND, mask_BN)
     if mask_BN is not None:
         _after_padding(subject, case, layer, x_BND, mask_BN)
+        _before_padding(subject, case, layer, x_BND, mask_BN)
     else:
         _beyond(subject, case, layer, x_BND, wanted)
 
@@ -69,7 +71,7 @@ def _under_autocast(
 ) -> None:
     """Check pieces under autocast, whose products are in bfloat16, against the whole under it."""
     with torch.autocast(subject.device, dtype=torch.bfloat16):
-        wanted = layer(x_BND, subject.context(case, layer)).y_BND
+        wanted = layer(x_BND, _context(subject, case, layer)).y_BND
         for pieces in splits(case.n)[:2]:
             found = decode(subject, case, layer, x_BND, pieces, mask_BN)
             what = f"decoding under autocast in pieces of {', '.join(map(str, pieces[:6]))}"
@@ -97,7 +99,7 @@ def decode(
 ) -> Tensor:
     """Feed pieces one after another and return all outputs."""
     state = _state(layer, x_BND, case.n)
-    scheme = position(case.position, layer.dims, subject.device)
+    scheme = _scheme(subject, case, layer)
     outputs, start = [], 0
     for size in pieces:
         part = slice(start, start + size)
@@ -119,7 +121,7 @@ def _after_padding(
     prompt = case.n // 2
     whole_BN = mask_BN.clone()
     whole_BN[:, prompt:] = True
-    scheme = position(case.position, layer.dims, subject.device)
+    scheme = _scheme(subject, case, layer)
     wanted = layer(x_BND, Context(True, whole_BN, position=scheme)).y_BND
     first = Context(True, mask_BN[:, :prompt], position=scheme)
     _, state = layer(x_BND[:, :prompt], first, state=_state(layer, x_BND, case.n))
@@ -129,12 +131,28 @@ def _after_padding(
         _require(y_BND, wanted[:, step], "a step without a mask after a padded prompt", case)
 
 
+def _before_padding(
+    subject: Subject, case: Case, layer: Layer, x_BND: Tensor, mask_BN: Tensor
+) -> None:
+    """Check a prompt without a mask, and later pieces with one: the prompt stays seen."""
+    prompt = case.n // 2
+    late_BN = mask_BN.clone()
+    late_BN[:, :prompt] = True
+    scheme = _scheme(subject, case, layer)
+    wanted = layer(x_BND, Context(True, late_BN, position=scheme)).y_BND
+    state = _state(layer, x_BND, case.n)
+    _, state = layer(x_BND[:, :prompt], Context(True, position=scheme), state=state)
+    rest = Context(True, late_BN[:, prompt:], position=scheme)
+    found = layer(x_BND[:, prompt:], rest, state=state).y_BND
+    _require(found, wanted[:, prompt:], "masked positions after a prompt without a mask", case)
+
+
 def _beyond(subject: Subject, case: Case, layer: Layer, x_BND: Tensor, wanted: Tensor) -> None:
     """Check that a state made for fewer positions goes on exactly, or refuses."""
     short = case.n // 2
     if not short:
         return
-    scheme = position(case.position, layer.dims, subject.device)
+    scheme = _scheme(subject, case, layer)
     context = Context(causal=True, position=scheme)
     _, state = layer(x_BND[:, :short], context, state=_state(layer, x_BND, short))
     try:
@@ -143,6 +161,15 @@ def _beyond(subject: Subject, case: Case, layer: Layer, x_BND: Tensor, wanted: T
         return
     what = "one position more than the state was made for"
     _require(found, wanted[:, short : short + 1], what, case)
+
+
+def _context(subject: Subject, case: Case, layer: Layer) -> Context:
+    """Return a case's context, with a trained bias in place of some ALiBi: that is symmetric."""
+    return biased(subject.context(case, layer), case, layer, subject)
+
+
+def _scheme(subject: Subject, case: Case, layer: Layer) -> Position | None:
+    return _context(subject, case, layer).position
 
 
 def _state(layer: Layer, x_BND: Tensor, length: int) -> object:

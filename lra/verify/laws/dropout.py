@@ -17,7 +17,7 @@ from lra.core.cards import AttentionCard
 from lra.core.findings import Case
 from lra.verify.dropping import DRAW, FELT, OTHER, RATE, drawn, dropping, dropping_dtypes, in_parity
 from lra.verify.law import Broken, Law, Untried, is_not_empty, relative_difference, require_same
-from lra.verify.mixture import every_request, in_each
+from lra.verify.mixed_requests import every_request, in_each
 from lra.verify.rotation import spread
 from lra.verify.rounding import ROUNDOFF
 from lra.verify.subject import Subject, attend, seed_torch

@@ -1,9 +1,9 @@
 """Dropout is the same draw in the forward pass and in the backward pass.
 
 Under one seed a pass is an ordinary function, so that its gradient has to agree with finite
-differences; others draw in between, as the layers above do. In float32, where kernels differ and
-finite differences say nothing, attention over values is a matrix A by the draw: u A w is the same
-from either side.
+differences; others draw in between, as the layers above do. In float32 and in half precision,
+where kernels differ and finite differences say nothing, attention over values is a matrix A by the
+draw: u A w is the same from either side.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ import torch
 from torch import Tensor
 
 from attention_impls.contract import Context, Heads, Layer
-from lra.core.findings import Case
+from lra.core.findings import Case, DtypeName
 from lra.verify.dropping import DRAW, OTHER, RATE, drawn, dropping, require_dropout
 from lra.verify.law import Broken, Law, binds_all, gradients, is_not_empty
-from lra.verify.laws.gradcheck import STEPS, TOLERANCE, finite_difference_error
-from lra.verify.mixture import ROUNDED, biased, differentiated, every_request
-from lra.verify.requests import directions
+from lra.verify.laws.gradcheck import STEPS, allowed_gap, finite_difference_error
+from lra.verify.mixed_requests import ROUNDED, biased, differentiated, every_request
+from lra.verify.requests import directions, half_dtypes
 from lra.verify.rotation import spread
 from lra.verify.subject import Subject, attend, seed_torch
 
 COUNT = 12
 """Number of cases of the short form."""
 LENGTHS = (2, 5, 16, 37)
+APART: dict[DtypeName, float] = {"float32": ROUNDED, "bfloat16": 8e-3, "float16": 1e-3}
+"""Largest difference of the two sides, relative to their sizes: one rounding of all in half
+precision."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -40,11 +43,12 @@ def check(subject: Subject, case: Case) -> None:
     if subject.precise == torch.float64:
         _differences(subject, case)
     if is_turned(subject, case):
-        _turned_around(subject, case)
+        for dtype in ("float32", *half_dtypes(subject)):
+            _turned_around(subject, case, dtype)
 
 
 def is_turned(subject: Subject, case: Case) -> bool:
-    """Return whether attention is a matrix over the values, to be tried in float32."""
+    """Return whether attention is a matrix over the values, to be tried in other types."""
     return subject.is_attention and subject.card.linear and case.m is None
 
 
@@ -67,7 +71,7 @@ def _differences(subject: Subject, case: Case) -> None:
     gaps = []
     for step in STEPS[subject.is_ours]:
         gaps.append(finite_difference_error(projected, list(leaves.values()), found, along, step))
-        if gaps[-1] <= TOLERANCE[subject.is_ours] * norm:
+        if gaps[-1] <= allowed_gap(subject, norm, y_BND, upstream):
             return
     raise Broken(
         "the gradient under dropout is not that of the outputs drawn: along a random direction "
@@ -75,8 +79,8 @@ def _differences(subject: Subject, case: Case) -> None:
     )
 
 
-def _turned_around(subject: Subject, case: Case) -> None:
-    layer = dropping(subject, case, dtype=torch.float32)
+def _turned_around(subject: Subject, case: Case, dtype: DtypeName) -> None:
+    layer = dropping(subject, case, dtype=getattr(torch, dtype))
     context = subject.context(case, layer)
     heads = subject.heads(case, layer, context)
     generator = torch.Generator().manual_seed(case.seed + 1)
@@ -89,10 +93,11 @@ def _turned_around(subject: Subject, case: Case) -> None:
     over_w = _attended(layer, heads._replace(v_BGMV=w.clone().requires_grad_()), context).detach()
     one, other = float((back.double() * w).sum()), float((over_w.double() * u).sum())
     size = float(back.double().norm() * w.double().norm())
-    if not abs(one - other) <= ROUNDED * max(size, 1.0):
+    allowed = APART[dtype]
+    if not abs(one - other) <= allowed * max(size, 1.0):
         raise Broken(
-            "in float32, the gradient of the values under dropout belongs to another draw than the "
-            f"outputs: off by {abs(one - other) / max(size, 1.0):.1e}, allowed {ROUNDED:.0e}"
+            f"in {dtype}, the gradient of the values under dropout belongs to another draw than "
+            f"the outputs: off by {abs(one - other) / max(size, 1.0):.1e}, allowed {allowed:.0e}"
         )
 
 

@@ -13,7 +13,7 @@ import torch
 from lra.core.findings import Case
 from lra.verify.dropping import RATE, drawn, dropping, require_dropout
 from lra.verify.law import Broken, Law, binds_all, is_not_empty, require_same
-from lra.verify.mixture import every_request
+from lra.verify.mixed_requests import every_request
 from lra.verify.requests import directions
 from lra.verify.rotation import spread
 from lra.verify.subject import Subject

@@ -27,7 +27,7 @@ from lra.verify.dropping import (
     require_seeded_dropout,
 )
 from lra.verify.law import Broken, Law, Reported, binds_all, is_not_empty, relative_difference
-from lra.verify.mixture import ROUNDED, every_request, in_each
+from lra.verify.mixed_requests import ROUNDED, every_request, in_each
 from lra.verify.requests import directions
 from lra.verify.rotation import spread
 from lra.verify.rounding import rounding

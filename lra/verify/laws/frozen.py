@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lra.core.findings import Case, DtypeName
 from lra.verify.law import Broken, Law, binds_all, projected_gradients, require_same
-from lra.verify.mixture import ROUNDED, differentiated, every_request, in_each, trained_bias
+from lra.verify.mixed_requests import ROUNDED, differentiated, every_request, in_each, trained_bias
 from lra.verify.rotation import choices, spread
 from lra.verify.subject import Subject, attend
 

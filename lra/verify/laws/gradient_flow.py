@@ -8,7 +8,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, binds_all
-from lra.verify.requests import directions
+from lra.verify.requests import directions, half_dtypes
 from lra.verify.subject import PROBES, Subject
 
 
@@ -17,6 +17,8 @@ def cases(subject: Subject) -> Iterator[Case]:
     among blocks is not trained by a single one. Blocks of all but the first are small."""
     for trial in range(len(subject.configs)):
         yield Case(n=max(37, *subject.lengths if trial == 0 else PROBES), trial=trial)
+    for dtype in half_dtypes(subject):
+        yield Case(n=max(PROBES), dtype=dtype)
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -27,15 +29,15 @@ def check(subject: Subject, case: Case) -> None:
         context = subject.context(Case(n=case.n, causal=causal), layer)
         y_BND = layer(x_BND, context).y_BND
         y_BND.square().sum().backward()
-    unused = subject.mechanism.unused
+    unused, dtype = subject.mechanism.unused, str(subject.dtype(case)).removeprefix("torch.")
     trained = ((name, one) for name, one in layer.named_parameters() if one.requires_grad)
     for name, parameter in trained:
         reached = parameter.grad is not None and bool(torch.any(parameter.grad != 0))
         if reached == name.startswith(unused):
             raise Broken(
-                f"parameter {name} is declared unused and gets a gradient"
+                f"parameter {name} is declared unused and gets a gradient, in {dtype}"
                 if reached
-                else f"parameter {name} never gets a gradient"
+                else f"parameter {name} never gets a gradient, in {dtype}"
             )
 
 

@@ -1,5 +1,5 @@
 """Counted work of a pass grows no faster with the length than claimed, that of its queries alone
-and of its keys alone too.
+and of its keys alone too; that of a batch is its examples'.
 
 Counts are the same on a busy machine. Products are counted as operations; everything else by the
 elements that it writes, as a sum written anew at each position or a sequence copied for each of its
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -23,12 +24,16 @@ from lra.core.errors import UsageError
 from lra.core.findings import Case
 from lra.verify import growth
 from lra.verify.law import Broken, Law, Reported, binds_all, is_not_empty
-from lra.verify.requests import directions, masks
+from lra.verify.requests import directions, masks, position_schemes
 from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 
 LONGEST = {False: 2048, True: 8192}
 """Length by form, beyond those at which mechanisms switch algorithms, which is no growth."""
+FEW, MANY = 2, 12
+"""Numbers of examples whose work is compared; a single one needs fewer copies of its own."""
+SHARED = 1.05
+"""Largest work of many against as many times that of few."""
 MOST = 2
 """Number of cases in the short form, besides a plain one in evaluation."""
 
@@ -36,14 +41,18 @@ MOST = 2
 def cases(subject: Subject) -> Iterator[Case]:
     """Every direction, plain and with padding, in evaluation and in training; another sequence."""
     n = LONGEST[subject.full]
+    plain = Case(n=n, batch=1, heads=1)
     first, *others = (
-        Case(n=n, causal=causal, mask=mask, training=training, batch=1, heads=1)
+        msgspec.structs.replace(plain, causal=causal, mask=mask, training=training)
         for causal, mask, training in product(
             directions(subject), masks(subject, "behind"), (False, True)
         )
     )
     yield first
     yield from rotate(others, MOST, subject, LAW.name)
+    for scheme in position_schemes(subject)[1:]:
+        yield msgspec.structs.replace(first, position=scheme)
+    yield msgspec.structs.replace(first, n=n // 8, batch=MANY)
     yield from growth.crossed(subject, n, LAW.name)
 
 
@@ -53,6 +62,9 @@ def check(subject: Subject, case: Case) -> None:
     claimed = growth.claimed(subject.card.time, case)
     if subject.is_ours and claimed is None:
         raise UsageError(f"'{subject.card.time}' is no growth; write e.g. O(n m d) on the card")
+    if case.batch > 1:
+        _require_linear_in_examples(subject, case)
+        return
     mode = "training" if case.training else "evaluation"
     few, many = work(subject, growth.halved(case)), work(subject, case)
     words = []
@@ -68,20 +80,30 @@ def check(subject: Subject, case: Case) -> None:
         raise Reported(f"{', '.join(words)}, claimed: {subject.card.time}")
 
 
+def _require_linear_in_examples(subject: Subject, case: Case) -> None:
+    few, many = work(subject, msgspec.structs.replace(case, batch=FEW)), work(subject, case)
+    for name, count in many.items():
+        if subject.is_ours and count * FEW > SHARED * case.batch * few[name]:
+            raise Broken(
+                f"{name} of {case.batch} examples are {count:,}, {count / few[name]:.1f} times "
+                f"those of {FEW}"
+            )
+
+
 def work(subject: Subject, case: Case) -> dict[str, int]:
     """Return the operations of products, and the elements written, of a pass."""
     layer = subject.build(case, dtype=torch.float32, max_length=growth.longest(case))
     context = subject.context(case, layer)
     x_BND, source_BMD = subject.inputs(case, dtype=torch.float32)
 
-    with torch.set_grad_enabled(case.training), _Counted() as counted:
+    with torch.set_grad_enabled(case.training), Counted() as counted:
         y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
         if y_BND.requires_grad:
             y_BND.sum().backward()
     return {"operations": counted.operations, "elements written": counted.elements}
 
 
-class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up torch's formulas of products, and the elements of results that are no views."""
 
     def __init__(self) -> None:

@@ -38,7 +38,9 @@ def check(subject: Subject, case: Case) -> None:
     """Call the layer, and check shape and finiteness."""
     layer = subject.build(case)
     x_BND = subject.inputs(case)[0].detach()
-    y_BND = layer(x_BND, subject.context(case, layer)).y_BND
+    y_BND, state = layer(x_BND, subject.context(case, layer))
+    if state is not None:
+        raise Broken("a state comes out, though none was asked for")
     if y_BND.shape != x_BND.shape:
         raise Broken(f"{tuple(x_BND.shape)} goes in, {tuple(y_BND.shape)} comes out")
     if y_BND.dtype != x_BND.dtype:

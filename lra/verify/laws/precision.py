@@ -13,21 +13,34 @@ from attention_impls.contract import Layer
 from lra.core.findings import Case
 from lra.core.traceback_place import place_of
 from lra.verify.law import Broken, Law, Reported, binds_all, gradients
-from lra.verify.requests import directions, masks
+from lra.verify.requests import directions, masks, position_schemes
+from lra.verify.rotation import spread
 from lra.verify.subject import Subject
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 PARTS = ("output", "gradient of the input")
+COUNT = 12
+"""Number of cases of the short form."""
 LIMITS = {"bfloat16": (1e-2, 1.5e-2), "float16": (2e-3, 3e-3), "autocast": (2e-2, 5e-2)}
 """Largest norm of a difference of each part, relative to that of the float32 result: rounded
 results stay within it, rounded sums hardly. Gradients under autocast are rounded twice."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """One length long enough for sums to matter, one short."""
-    for n, causal, mask in product((37, 200), directions(subject), masks(subject, "scattered")):
-        yield Case(n=n, causal=causal, mask=mask)
+    """One length long enough for sums to matter, one short: requests with and without padding and
+    positions, in evaluation and in training."""
+    every = (
+        Case(n=n, causal=causal, mask=mask, position=scheme, training=training)
+        for n, causal, mask, scheme, training in product(
+            (37, 200),
+            directions(subject),
+            masks(subject, "scattered"),
+            position_schemes(subject),
+            (False, True)[: 1 + subject.trains_quietly],
+        )
+    )
+    yield from spread(every, COUNT, subject, "precision")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -60,7 +73,9 @@ def _in_words(subject: Subject, asked: list[Case]) -> Iterator[str]:
             )
         )
     coarse, fine = found["bfloat16"], found["float16"]
-    if not isinstance(coarse, str) and not isinstance(fine, str) and max(fine) > max(coarse):
+    if isinstance(coarse, str) or isinstance(fine, str):
+        return
+    if any(one > other for one, other in zip(fine, coarse, strict=True)):
         yield "float16 is further off than bfloat16 with its fewer digits: a number left its range"
 
 

@@ -1,4 +1,5 @@
-"""Requests outside the card are refused in one line that says so, never ignored."""
+"""Requests outside the card are refused in one line that says so, never ignored; a refusal leaves
+layer and process as they were."""
 
 from __future__ import annotations
 
@@ -9,8 +10,11 @@ import torch
 from attention_impls.contract import Context
 from lra.core.errors import UnsupportedError
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, binds_all
+from lra.verify.law import Broken, Law, binds_all, require_same
+from lra.verify.process import FILTERS, settings
 from lra.verify.subject import Subject, position
+
+TOLERANCE = 1e-9
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -54,7 +58,10 @@ def check(subject: Subject, case: Case) -> None:
     }
     if can.decode != "none":
         del requests["a state"]  # with one of its own it is `decode`
+    plain = Context(causal)
+    wanted = layer(x_BND, plain).y_BND
     for request, (claimed, ask) in requests.items():
+        before = settings()
         try:
             ask()
         except UnsupportedError as error:
@@ -62,6 +69,14 @@ def check(subject: Subject, case: Case) -> None:
                 raise Broken(f"claims {request} and refuses it: {error}") from error
             if "\n" in str(error):
                 raise Broken(f"refuses {request} in more than one line") from error
+            changed = [name for name, value in settings().items() if value != before[name]]
+            if changed and changed != [FILTERS]:
+                raise Broken(
+                    f"refuses {request} and changes {changed[0]} of the process"
+                ) from error
+            found = layer(x_BND, plain).y_BND
+            what = f"the output after a refusal of {request}, against the one before"
+            require_same(found, wanted, what, subject.allowed(TOLERANCE))
         else:
             if not claimed:
                 raise Broken(f"does not claim {request} and takes it in silence")

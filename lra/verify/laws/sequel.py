@@ -17,7 +17,7 @@ from torch import Tensor
 from attention_impls.contract import Layer
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, binds_all, require_same
-from lra.verify.mixture import (
+from lra.verify.mixed_requests import (
     ROUNDED,
     THINGS,
     Ask,

@@ -1,12 +1,15 @@
 """Every setting changes something: an output, a draw after a step, or the memory of a pass.
 
 A setting is felt where one other value of it is felt in one of the mechanism's configurations:
-some have an effect beside certain others only.
+some have an effect beside certain others only. Any two values of a setting that names them are
+felt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -44,6 +47,7 @@ def check(subject: Subject, case: Case) -> None:
     for field in inspect.multi_type_info([subject.mechanism.Config])[0].fields:  # type: ignore[attr-defined]
         if field.name not in (*subject.card.without_effect, *OF_THE_ADAPTER):
             found[_is_felt(outcomes, dims, field)].append(field.name)
+            found[False] += _alike_values(outcomes, dims, field)
     unfelt, untried = found[False], found[None]
     words = [f"no effect was seen of {', '.join(unfelt)}"] if unfelt else []
     words += [f"no other value to try of {', '.join(untried)}"] if untried else []
@@ -78,6 +82,27 @@ def _is_felt(outcomes: _Outcomes, dims: Dims, field: inspect.Field) -> bool | No
             if not _is_alike(plain, other):
                 return True
     return False if tried else None
+
+
+def _alike_values(outcomes: _Outcomes, dims: Dims, field: inspect.Field) -> list[str]:
+    """Return pairs of a setting's named values, in words, that no configuration tells apart."""
+    if not isinstance(field.type, inspect.LiteralType):
+        return []
+    felt: dict[tuple[Any, Any], bool] = {}
+    for config in outcomes.subject.configs:
+        known: dict[Any, list[Tensor]] = {}
+        for value in field.type.values:
+            changed = msgspec.structs.replace(config, **{field.name: value})
+            with suppress(LraError):
+                known[value] = outcomes.of(dims, changed)
+        for one, other in combinations(known, 2):
+            is_felt = not _is_alike(known[one], known[other])
+            felt[one, other] = felt.get((one, other), False) or is_felt
+    return [
+        f"{field.name}, {one!r} or {other!r}"
+        for (one, other), is_felt in felt.items()
+        if not is_felt
+    ]
 
 
 def _others(kind: Any, value: Any) -> list[Any]:

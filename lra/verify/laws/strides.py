@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import torch
 
 from attention_impls.contract import Heads
 from lra.core.findings import Case
 from lra.verify.law import Law, binds_all, require_same
-from lra.verify.requests import masks, requests
+from lra.verify.requests import crossed_requests, masks, requests
 from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
@@ -17,7 +18,10 @@ TOLERANCE = 1e-9
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request without a position scheme."""
-    return requests(subject, masks=masks(subject, "scattered"), positions=("none",))
+    yield from requests(subject, masks=masks(subject, "scattered"), positions=("none",))
+    if subject.card.capabilities.cross:
+        for case in crossed_requests(subject, positions=("none",)):
+            yield msgspec.structs.replace(case, training=False)
 
 
 @torch.no_grad()
@@ -26,15 +30,13 @@ def check(subject: Subject, case: Case) -> None:
     values."""
     layer = subject.build(case)
     context = subject.context(case, layer)
-    x_BND = subject.inputs(case)[0].detach()
-    wanted = layer(x_BND, context).y_BND
-    for other in _strided(x_BND):
-        require_same(
-            layer(other, context).y_BND,
-            wanted,
-            "output of a strided input",
-            subject.allowed(TOLERANCE),
-        )
+    x_BND, source_BMD = (None if x is None else x.detach() for x in subject.inputs(case))
+    assert x_BND is not None
+    wanted = layer(x_BND, context, source_BMD=source_BMD).y_BND
+    sources = (None, None) if source_BMD is None else _strided(source_BMD)
+    for other, source in zip(_strided(x_BND), sources, strict=True):
+        found = layer(other, context, source_BMD=source).y_BND
+        require_same(found, wanted, "output of a strided input", subject.allowed(TOLERANCE))
     if not subject.is_attention:
         return
     heads = subject.heads(case, layer, context)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import torch
+from msgspec import structs
 from torch import Tensor
 
-from lra.core.findings import Case
+from lra.core.findings import Case, DtypeName
 from lra.verify.law import Law, Untried, binds_all, projected_gradients, require_same
 from lra.verify.laws import oracle
 from lra.verify.requests import masks, requests
@@ -16,24 +18,25 @@ from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 
 LENGTHS = (16, 37, 129, 300)
-"""The last two have pairs enough for torch to share one operation among threads."""
-MOST = 6
-"""Number of cases of the short form: what depends on threads rarely depends on the request."""
+SHARED = 129
+"""Length from which on there are pairs enough for torch to share one operation among threads."""
+MOST = {True: 2, False: 1}
+"""Number of cases of each type in the short form, shared and not: what depends on threads rarely
+depends on the request."""
 
 
-def cases(subject: Subject) -> Iterable[Case]:
+def cases(subject: Subject) -> Iterator[Case]:
     """Some requests, in float32 too."""
     if subject.device != "cpu":
         raise Untried("threads of the host compute nothing there")
-    every = requests(
-        subject,
-        lengths=LENGTHS,
-        masks=masks(subject, "scattered"),
-        positions=("none",),
-        training=True,
-        dtypes=("float32",),
+    kinds = masks(subject, "scattered")
+    every = list(
+        requests(subject, lengths=LENGTHS, masks=kinds, positions=("none",), training=True)
     )
-    return rotate(every, MOST, subject, "threads")
+    dtypes: tuple[DtypeName, ...] = ("float64", "float32")
+    for shared, dtype in product(MOST, dtypes):
+        own = [structs.replace(one, dtype=dtype) for one in every if (one.n >= SHARED) == shared]
+        yield from rotate(own, MOST[shared], subject, f"threads, {dtype}, {shared}")
 
 
 def check(subject: Subject, case: Case) -> None:

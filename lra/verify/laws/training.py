@@ -13,7 +13,7 @@ from attention_impls.contract import Layer
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, is_not_empty, require_same
 from lra.verify.laws.determinism import random_states
-from lra.verify.mixture import biased, every_request
+from lra.verify.mixed_requests import biased, every_request
 from lra.verify.rotation import spread
 from lra.verify.subject import Subject, quiet, seed_torch
 

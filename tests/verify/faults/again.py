@@ -137,7 +137,7 @@ class SaltedByTheClock(Dense, law="another_process", stranger=""):
         return super().logits(q + self.shift.to(q), k)
 
 
-class WeightsKeptToDraw(Dense, law="untouched"):
+class WeightsKeptToDraw(Dense, law="side_effects"):
     """The weights of every call are kept, for a picture of them."""
 
     def prepare(self) -> None:
@@ -153,7 +153,7 @@ SIZES: list[float] = []
 """Sizes of logits, noted by `SizesNoted`."""
 
 
-class SizesNoted(Dense, law="untouched"):
+class SizesNoted(Dense, law="side_effects"):
     """The greatest logit of every call is noted in a list of its file."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
@@ -162,7 +162,7 @@ class SizesNoted(Dense, law="untouched"):
         return logits
 
 
-class MeansPutTogether(Dense, law="untouched"):
+class MeansPutTogether(Dense, law="side_effects"):
     """The mean key of every training pass is added to one tensor, to be averaged some day."""
 
     def prepare(self) -> None:
@@ -179,21 +179,21 @@ def _scaled(q: Tensor) -> Tensor:
     return q / math.sqrt(q.shape[-1])
 
 
-class CachedByTensor(Dense, law="untouched"):
+class CachedByTensor(Dense, law="side_effects"):
     """Scaled queries are remembered by the tensor, which no later call brings again."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         return _scaled(q) @ k.mT
 
 
-class SilencesWarnings(Dense, law="untouched"):
+class SilencesWarnings(Dense, law="side_effects"):
     """Turns off a warning of its own kernel, and all others."""
 
     def prepare(self) -> None:
         warnings.filterwarnings("ignore")
 
 
-class ConfiguresLogging(Dense, law="untouched"):
+class ConfiguresLogging(Dense, law="side_effects"):
     """Writes a line when it is built, and sets up everybody's log for it."""
 
     def prepare(self) -> None:
@@ -201,7 +201,7 @@ class ConfiguresLogging(Dense, law="untouched"):
         logging.getLogger(__name__).info("%d heads", self.dims.heads)
 
 
-class FlushesDenormals(Dense, law="untouched"):
+class FlushesDenormals(Dense, law="side_effects"):
     """Small exponentials are slow on some processors: rounds them to zero, for everybody."""
 
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:

@@ -56,7 +56,7 @@ class EqualKeysPruned(Dense, law="degenerate", stranger=""):
         return permitted & ~flat
 
 
-class ValuesInHalf(Dense, law="whole_values"):
+class ValuesInHalf(Dense, law="large_integers"):
     """Values of float32 go through bfloat16, as they once did on the machine it was written for."""
 
     def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
@@ -65,7 +65,7 @@ class ValuesInHalf(Dense, law="whole_values"):
         return super().read(q, k, v, context)
 
 
-class ProductInHalf(Dense, law="whole_values"):
+class ProductInHalf(Dense, law="large_integers"):
     """The values lie in float16 for the second product alone, to save memory."""
 
     def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:

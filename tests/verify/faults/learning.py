@@ -13,7 +13,7 @@ from attention_impls.contract import Context, Heads
 from verify.faults.dense import Dense, card
 
 
-class FusedWithoutItsBias(Dense, law="modes", stranger=""):
+class FusedWithoutItsBias(Dense, law="gradient_modes", stranger=""):
     """Where nobody asks for gradients a fused kernel takes over, which is not told of positions."""
 
     def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
@@ -22,7 +22,7 @@ class FusedWithoutItsBias(Dense, law="modes", stranger=""):
         return super().read(q, k, v, Context(context.causal, key_mask_BM=context.key_mask_BM))
 
 
-class HalfWithoutGradients(Dense, law="modes"):
+class HalfWithoutGradients(Dense, law="gradient_modes"):
     """In float32 and without gradients weights are rounded to bfloat16, as for generation."""
 
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
@@ -32,7 +32,7 @@ class HalfWithoutGradients(Dense, law="modes"):
         return weights
 
 
-class LogitsClippedBackwards(Dense, law="modes"):
+class LogitsClippedBackwards(Dense, law="gradient_modes"):
     """In training the gradient of the logits is clipped, against a loss that once diverged."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ class NoGraphForFrozenInputs(Dense, law="frozen", stranger=""):
             return super().project(x, context, source, state)
 
 
-class FreesWhatItKept(_ByHand, law="twice"):
+class FreesWhatItKept(_ByHand, law="second_backward"):
     """Its backward pass lets go of what it kept, to save memory."""
 
     class product(_Product):  # noqa: N801
@@ -118,7 +118,7 @@ class FreesWhatItKept(_ByHand, law="twice"):
             return upstream @ v.mT, weights.mT @ upstream
 
 
-class ScoresInPlace(_ByHand, law="twice"):
+class ScoresInPlace(_ByHand, law="second_backward"):
     """Its backward pass turns the weights that it kept into their gradient, where they lie."""
 
     class product(_Product):  # noqa: N801
@@ -129,7 +129,7 @@ class ScoresInPlace(_ByHand, law="twice"):
             return torch.matmul(upstream, v.mT, out=weights.detach()), dv
 
 
-class KeptOnTheLayer(Dense, law="twice"):
+class KeptOnTheLayer(Dense, law="second_backward"):
     """Weights for the backward pass are an attribute of the layer: a second call takes them."""
 
     def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:

@@ -13,7 +13,7 @@ from attention_impls.contract import Context, Heads
 from verify.faults.dense import Dense
 
 
-class CrossedCacheUnturned(Dense, law="modes", stranger=""):
+class CrossedCacheUnturned(Dense, law="gradient_modes", stranger=""):
     """For generation keys of another sequence are taken from a cache, which holds them before they
     are turned."""
 

@@ -56,7 +56,7 @@ class EmptySourceNotANumber(Dense, law="empty_rows"):
         return logits.masked_fill(~permitted, -torch.inf).softmax(-1)
 
 
-class ReadsItselfWhereNothingIs(Dense, law="nothing", stranger=""):
+class ReadsItselfWhereNothingIs(Dense, law="empty_inputs", stranger=""):
     """Without a source the queries are handed back."""
 
     def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:

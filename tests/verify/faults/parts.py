@@ -76,7 +76,7 @@ class _Scaled(torch.autograd.Function):
         return upstream * temperature[:, None, None], own
 
 
-class HeadsShareTheirDraws(Dense, law="draws", stranger=""):
+class HeadsShareTheirDraws(Dense, law="persistent_draws", stranger=""):
     """Queries and keys meet along random directions, of which a layer has one set for all heads."""
 
     card = card(

@@ -71,7 +71,7 @@ class WorkspaceReturned(Dense, law="sequel", stranger=""):
         return out._replace(y_BND=space[: len(x_BND)])
 
 
-class QueriesScaledInPlace(Dense, law="untouched"):
+class QueriesScaledInPlace(Dense, law="side_effects"):
     """Without gradients queries are scaled where they lie, to save an array."""
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
@@ -95,7 +95,7 @@ class _Summed(torch.autograd.Function):
         return upstream @ v.mT, weights.mT @ upstream
 
 
-class GradientScaledInPlace(Dense, law="untouched"):
+class GradientScaledInPlace(Dense, law="side_effects"):
     """Its backward pass scales the gradient that comes in where it lies, which others read too."""
 
     def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
@@ -106,14 +106,14 @@ class GradientScaledInPlace(Dense, law="untouched"):
         return out
 
 
-class KernelsTurnedOff(Dense, law="untouched"):
+class KernelsTurnedOff(Dense, law="side_effects"):
     """A kernel that gave trouble is turned off in construction, for all layers of the process."""
 
     def prepare(self) -> None:
         torch.backends.cuda.enable_mem_efficient_sdp(False)
 
 
-class MaskFilledIn(Dense, law="untouched"):
+class MaskFilledIn(Dense, law="side_effects"):
     """Rows without a real key are given one, in the caller's own mask."""
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:

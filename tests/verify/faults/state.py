@@ -61,7 +61,7 @@ class SizeDrawn(_Turned, law="state_dict"):
         self.register_buffer("drawn", drawn)
 
 
-class DrawnInTheForwardPass(_Turned, law="draws"):
+class DrawnInTheForwardPass(_Turned, law="persistent_draws"):
     """A buffer is drawn afresh in every training pass, where a recomputed one sees another."""
 
     card = card(softmax="never", capabilities=STOCHASTIC)
@@ -144,17 +144,17 @@ class TurnsCountedInTheClass(Dense, law="determinism"):
         return super().logits(q, k) * (1 + self.turn)
 
 
-class StochasticInSilence(_Turned, law="draws", stranger=""):
+class StochasticInSilence(_Turned, law="persistent_draws", stranger=""):
     """Holds a draw of its seed, and its card does not say so."""
 
 
-class StochasticInName(Dense, law="draws", stranger=""):
+class StochasticInName(Dense, law="persistent_draws", stranger=""):
     """Its card says that it holds draws of its seed; none is left in the code."""
 
     card = card(softmax="never", capabilities=STOCHASTIC)
 
 
-class RedrawnFromTheGlobalGenerator(_Turned, law="draws", stranger=""):
+class RedrawnFromTheGlobalGenerator(_Turned, law="persistent_draws", stranger=""):
     """The matrix is drawn afresh after a step as it should be, but not by the layer's own seed."""
 
     card = card(softmax="never", capabilities=STOCHASTIC)
@@ -163,7 +163,9 @@ class RedrawnFromTheGlobalGenerator(_Turned, law="draws", stranger=""):
         self.drawn = torch.randn_like(self.drawn)
 
 
-class RedrawnBehindTheGlobalGenerator(RedrawnFromTheGlobalGenerator, law="draws", stranger=""):
+class RedrawnBehindTheGlobalGenerator(
+    RedrawnFromTheGlobalGenerator, law="persistent_draws", stranger=""
+):
     """The same, and the generator is put back, as if nothing had been drawn."""
 
     def after_step(self, step: int) -> None:
@@ -171,7 +173,7 @@ class RedrawnBehindTheGlobalGenerator(RedrawnFromTheGlobalGenerator, law="draws"
             super().after_step(step)
 
 
-class WritesItsParameters(Dense, law="draws"):
+class WritesItsParameters(Dense, law="persistent_draws"):
     """A parameter is clamped in the training pass, not after the step."""
 
     card = card(softmax="never")

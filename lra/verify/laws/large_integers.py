@@ -85,7 +85,7 @@ def _real(out_BHNV: Tensor, context: Context) -> Tensor:
 
 
 LAW = Law(
-    name="whole_values",
+    name="large_integers",
     says="large whole values are not rounded to less than float32",
     claimed=binds_all,
     cases=cases,

@@ -40,7 +40,7 @@ def check(subject: Subject, case: Case) -> None:
 
 
 LAW = Law(
-    name="nothing",
+    name="empty_inputs",
     says="empty batches and inputs pass and train nothing",
     claimed=lambda card: not card.assumed,
     cases=cases,

@@ -1,5 +1,6 @@
 """A call changes no argument, no earlier result, no mode of the layer and no setting of the
-process; construction changes no setting either. Calls that ask the same leave nothing behind.
+process, and prints nothing; construction changes no setting either. Calls that ask the same leave
+nothing behind.
 
 Behind the projections too, where an argument written to is a temporary one of the layer's; and in
 the backward pass, whose argument is the gradient that comes in.
@@ -8,7 +9,9 @@ the backward pass, whose argument is the gradient that comes in.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import fields
+from io import StringIO
 from typing import Any
 
 import msgspec
@@ -17,10 +20,10 @@ from torch import Tensor
 
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case
-from lra.verify.history import kept_by_calls
+from lra.verify.kept_by_calls import kept_by_calls
 from lra.verify.law import Broken, Law, binds_all, gradients, is_not_empty
 from lra.verify.laws.determinism import random_states
-from lra.verify.mixture import every_request, state_tensors, trained
+from lra.verify.mixed_requests import every_request, state_tensors, trained
 from lra.verify.process import FILTERS, settings, unusual
 from lra.verify.rotation import rotate
 from lra.verify.subject import Subject, attend
@@ -36,9 +39,9 @@ of threads, which a larger input would really use."""
 def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in turn, two of them small."""
     small = [case for case in every_request(subject, (SMALL,)) if case.n <= SMALL]
-    yield from rotate(small, FEW, subject, "untouched")
+    yield from rotate(small, FEW, subject, "side_effects")
     longer = [case for case in every_request(subject, LENGTHS) if case.n > SMALL]
-    yield from rotate(longer, COUNT, subject, "untouched")
+    yield from rotate(longer, COUNT, subject, "side_effects")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -67,7 +70,10 @@ def _check(subject: Subject, case: Case, *, again: bool = False) -> None:
     modes = _modes(layer)
     state = {name: one.detach().clone() for name, one in state_tensors(layer)}
     drawn = random_states()
-    y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
+    with redirect_stdout(StringIO()) as printed:
+        y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
+    if printed.getvalue():
+        raise Broken(f"a call prints: {printed.getvalue().splitlines()[0]}")
     first = y_BND.detach().clone()
     _require_settings(before, "a call")
     _require_unchanged(arguments, copies, "a call")
@@ -169,7 +175,7 @@ def _modes(layer: Layer) -> dict[str, Any]:
 
 
 LAW = Law(
-    name="untouched",
+    name="side_effects",
     says="a call changes no argument, result or process and leaves nothing behind",
     claimed=binds_all,
     cases=cases,

@@ -41,7 +41,10 @@ def check(subject: Subject, case: Case) -> None:
             y_BND.sum().backward()
         for name, value in _state_of(layer).items():
             require_same(value, before[name], f"{name} after a training pass", 0.0)
+        trained = {name: value.clone() for name, value in layer.named_parameters()}
         layer.after_step(step)
+        for name, value in layer.named_parameters():
+            require_same(value, trained[name], f"{name}, which is trained, after after_step", 0.0)
         torch.rand(1 + step % 7)  # what others draw must not matter
         twin.after_step(step)
         others = _state_of(twin)
@@ -93,7 +96,7 @@ def _tell_heads_apart(subject: Subject, case: Case) -> None:
 
 
 LAW = Law(
-    name="draws",
+    name="persistent_draws",
     says="persistent draws change in after_step alone, by the seed",
     claimed=binds_all,
     cases=cases,

@@ -12,7 +12,7 @@ from torch import Tensor
 from lra.core.findings import Case
 from lra.verify.dropping import OTHER, RATE, drawn, dropping
 from lra.verify.law import Broken, Law, binds_all, gradients, require_same
-from lra.verify.mixture import biased, differentiated, every_request
+from lra.verify.mixed_requests import biased, differentiated, every_request
 from lra.verify.rotation import spread
 from lra.verify.subject import Subject, seed_torch
 
@@ -24,7 +24,7 @@ LENGTHS = (2, 7, 16, 37)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in turn, every other one in training, with dropout."""
-    yield from spread(every_request(subject, LENGTHS), COUNT, subject, "twice")
+    yield from spread(every_request(subject, LENGTHS), COUNT, subject, "second_backward")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -60,7 +60,7 @@ def check(subject: Subject, case: Case) -> None:
 
 
 LAW = Law(
-    name="twice",
+    name="second_backward",
     says="a second backward pass over a graph gives the same",
     claimed=binds_all,
     cases=cases,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lra.core.findings import Case, DtypeName
 from lra.verify.law import Law, binds_all, projected_gradients, require_same
-from lra.verify.mixture import ROUNDED, biased, differentiated, every_request, in_each, under
+from lra.verify.mixed_requests import ROUNDED, biased, differentiated, every_request, in_each, under
 from lra.verify.rotation import spread
 from lra.verify.subject import Subject
 
@@ -30,7 +30,7 @@ TYPES: tuple[DtypeName, ...] = ("float64", "float32")
 def cases(subject: Subject) -> Iterator[Case]:
     """Every kind of request in both types."""
     own = every_request(subject, subject.lengths, training=subject.trains_quietly)
-    yield from spread(in_each(own, TYPES), COUNT, subject, "modes")
+    yield from spread(in_each(own, TYPES), COUNT, subject, "gradient_modes")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -66,7 +66,7 @@ def check(subject: Subject, case: Case) -> None:
 
 
 LAW = Law(
-    name="modes",
+    name="gradient_modes",
     says="without dropout, every gradient mode and training give the same",
     claimed=binds_all,
     cases=cases,

@@ -79,15 +79,16 @@ def _entries(layer: nn.Module) -> int:
     kinds = {kind for part in layer.modules() for kind in type(part).__mro__}
     own = [kind for kind in kinds if kind.__module__.partition(".")[0] not in ("torch", "builtins")]
     files = [sys.modules[name] for name in {kind.__module__ for kind in own} & sys.modules.keys()]
-    seen: set[int] = set()
+    seen: dict[int, Any] = {}
     return sum(_count(vars(one), DEEP, seen) for one in (*layer.modules(), *own, *files))
 
 
-def _count(found: Any, deep: int, seen: set[int]) -> int:
+def _count(found: Any, deep: int, seen: dict[int, Any]) -> int:
     if isinstance(found, _CACHED):
         return int(found.cache_info().currsize)
     if not isinstance(found, CONTAINERS) or id(found) in seen or not deep:
         return 0
-    seen.add(id(found))
+    # Kept, as another would get its number: a class's table is made anew whenever it is asked for.
+    seen[id(found)] = found
     inside = found.values() if isinstance(found, Mapping) else found
     return len(found) + sum(_count(one, deep - 1, seen) for one in inside)
