@@ -59,7 +59,7 @@ def small_tiles(small_blocks: None, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     # These count features or pairs of several heads and examples, not those of one block.
     monkeypatch.setattr(_tiles, "TILE", 1000)
-    monkeypatch.setattr(_streamed, "TILE", 200)
+    monkeypatch.setattr(_streamed, "TILE", 500)
 
 
 @pytest.fixture

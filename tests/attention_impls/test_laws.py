@@ -24,7 +24,7 @@ from code_paths import by_representatives, others
 from attention_impls.contract import Layer, MechanismConfig, Mixer
 from lra.core.cards import AttentionCard
 from lra.core.catalogue import find, load, names
-from lra.verify import kit
+from lra.verify import kit, rotated_sizes
 from lra.verify.law import Law
 from lra.verify.subject import Subject
 
@@ -69,6 +69,12 @@ borders which is later or padding."""
 OF_ITS_OWN = ("decode", "gradient_flow", "precision")
 """Laws of code that each mechanism has for itself, and no other stands for: how it remembers, what
 it trains, in which precision it sums."""
+
+
+@pytest.fixture(autouse=True)
+def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try fewer of a law's short cases: in small tiles each takes many times as long."""
+    monkeypatch.setattr(rotated_sizes, "MOST", 12)
 
 
 class Quick(Subject):

@@ -137,26 +137,30 @@ class SecondDerivativeLostInSingle(Dense, law="double_backward"):
         return _Softmax.apply(logits.masked_fill(~permitted, -1e30)) * permitted  # type: ignore[no-any-return]
 
 
-class _DrawnTwice(torch.autograd.Function):
-    """Dropout that is drawn anew in the backward pass."""
+class _ReadTwice(torch.autograd.Function):
+    """Weights that are dropped, times values; the backward pass computes and drops them anew."""
 
     @staticmethod
-    def forward(ctx: Any, weights: Tensor, rate: float) -> Tensor:
+    def forward(ctx: Any, weights: Tensor, v: Tensor, rate: float) -> Tensor:
+        ctx.save_for_backward(weights, v)
         ctx.rate = rate
-        return F.dropout(weights, rate)
+        return F.dropout(weights, rate) @ v
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
-        return F.dropout(upstream, ctx.rate), None
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+        weights, v = ctx.saved_tensors
+        return upstream @ v.mT, F.dropout(weights, ctx.rate).mT @ upstream, None
 
 
 class HalfDrawnTwice(Dense, law="dropout_gradient", stranger=""):
     """In half precision the backward pass draws what is dropped anew."""
 
-    def dropped(self, weights: Tensor) -> Tensor:
-        if weights.dtype in HALF and self.training and self.dims.dropout:
-            return _DrawnTwice.apply(weights, self.dims.dropout)  # type: ignore[no-any-return]
-        return super().dropped(weights)
+    def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        if q.dtype not in HALF or not self.training or not self.dims.dropout:
+            return super().read(q, k, v, context)
+        logits = self.logits(q, k) + self.bias(context, q, k)
+        permitted = self.permitted(logits, context.causal, context.key_mask_BM)
+        return _ReadTwice.apply(self.weights(logits, permitted), v, self.dims.dropout)  # type: ignore[no-any-return]
 
 
 class LateMaskHidesPrompt(Dense, law="decode", stranger=""):
