@@ -17,9 +17,9 @@ from lra.verify.sizes import FAR
 from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
-GARBAGE = {"float64": (1e4, -1e18), "float32": (1e4, -1e8)}
-"""Values put into padded inputs, by type: logits of 1e24 in float32 are too much for torch's own
-kernels, which give NaN to padded queries."""
+GARBAGE = {"float64": (1e4, -1e12), "float32": (1e4, -1e8)}
+"""Values put into padded inputs, by type: logits of 1e24 in float32, and of 1e19 in float64, are
+too much for torch's own kernels, which give NaN to padded queries."""
 
 NOT_FINITE = (math.nan, math.inf)
 """Values that are not finite, put there too: a layer of ours must not read them at all, while
