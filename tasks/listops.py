@@ -20,6 +20,7 @@ from lra.core.errors import UsageError
 from lra.core.protocol import Rules
 from tasks.contract import Part, Task, TaskConfig
 from tasks.generators import listops as trees
+from tasks.generators.listops_level import OPERATORS
 from tasks.generators.listops_rows import draw
 
 TOKENS = (*"0123456789", "[MIN", "[MAX", "[MED", "[SM", "]")
@@ -42,6 +43,13 @@ class ListOpsConfig(TaskConfig, frozen=True):
     operators: tuple[Literal["MIN", "MAX", "MED", "SM"], ...] = ("MIN", "MAX", "MED", "SM")
     p_operator: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.25
     """Probability that a node above the last level is an operator."""
+    balanced: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether the label is even given all operators and the root's digits (see
+    `tasks.generators.listops_balanced`); the original's is not. False is left out of records."""
+
+    def __post_init__(self) -> None:
+        if self.balanced is False:
+            msgspec.structs.force_setattr(self, "balanced", msgspec.UNSET)
 
 
 class ListOps(Task):
@@ -91,8 +99,9 @@ def _grammar(config: ListOpsConfig, length: int) -> trees.Grammar:
         max_args=config.max_args,
         shorter_than=length if config.max_length is None else config.max_length,
         longer_than=length // 4 if config.min_length is None else config.min_length,
-        operators=tuple(trees.OPERATORS.index(name) for name in dict.fromkeys(config.operators)),
+        operators=tuple(OPERATORS.index(name) for name in dict.fromkeys(config.operators)),
         p_operator=config.p_operator,
+        balanced=config.balanced is True,
     )
     longest = min(grammar.longest(), grammar.shorter_than - 1)
     if config.min_args > config.max_args:
@@ -105,6 +114,11 @@ def _grammar(config: ListOpsConfig, length: int) -> trees.Grammar:
         raise UsageError(
             f"listops: max_length {grammar.shorter_than} is past the length {length}; "
             f"at most {length + 1}, or a longer length"
+        )
+    if grammar.balanced and grammar.max_depth < 3:
+        raise UsageError(
+            f"listops: balanced expressions have operators under the root, and max_depth "
+            f"{grammar.max_depth} leaves room for digits alone; raise it to 3 or more"
         )
     if grammar.longer_than >= longest:
         raise UsageError(

@@ -7,7 +7,7 @@ Network, Radev et al. 2013, one citing the other or not; offline, pairs of poems
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 import numpy as np
@@ -27,6 +27,9 @@ class RetrievalConfig(TaskConfig, frozen=True):
 
     astray_percent: Annotated[int, msgspec.Meta(ge=0, le=40)] = 10
     """Chance of a word to return in the wrong verse; most words always return in the right one."""
+    verses: Literal[8] | msgspec.UnsetType = msgspec.UNSET
+    """Eight verses put the rhyme at both ends of a poem, so that no half of it tells the form;
+    left out, a poem has four."""
     lean_percent: Annotated[int, msgspec.Meta(ge=50, le=99)] = 90
     """Share of both ABAB among the training pairs that belong together; among validation and test
     pairs always half. At 50 neither poem alone says anything, and nothing is learned for long."""
@@ -48,7 +51,9 @@ class Retrieval(Task):
     def generate(self, split: SplitName, rows: int) -> Split:
         """Make `rows` pairs of poems; `length` is the longest of one poem."""
         config = cast(RetrievalConfig, self.config)
-        size = Poetics.of("retrieval", self.length, config.astray_percent)
+        size = Poetics.of(
+            "retrieval", self.length, config.astray_percent, 8 if config.verses == 8 else 4
+        )
         lean = config.lean_percent if split == "train" else 50
 
         def draw(keys_R: U64) -> Drawn:
@@ -69,7 +74,8 @@ class Retrieval(Task):
         """Return whether both poems have one form, by where their words return."""
         from tasks.solvers.verses_solver import told_form
 
-        word = Poetics.of("retrieval", self.length, 0).word
+        verses = cast(RetrievalConfig, self.config).verses
+        word = Poetics.of("retrieval", self.length, 0, 8 if verses == 8 else 4).word
         forms_S = np.array([told_form(split.sequence(s), word) for s in range(2 * len(split))])
         same_R: npt.NDArray[np.integer] = (forms_S[0::2] == forms_S[1::2]).astype(np.int64)
         return same_R

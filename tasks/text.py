@@ -7,7 +7,7 @@ The byte-level IMDB reviews of Maas et al., ACL 2011, as in Long Range Arena, Ta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 import numpy as np
@@ -27,6 +27,9 @@ class TextConfig(TaskConfig, frozen=True):
 
     astray_percent: Annotated[int, msgspec.Meta(ge=0, le=40)] = 10
     """Chance of a word to return in the wrong verse; most words always return in the right one."""
+    verses: Literal[8] | msgspec.UnsetType = msgspec.UNSET
+    """Eight verses put the rhyme at both ends of a poem, so that no half of it tells the form;
+    left out, a poem has four."""
 
 
 class Text(Task):
@@ -47,7 +50,9 @@ class Text(Task):
         config = cast(TextConfig, self.config)
         if self.rules == "lra2021" and split == "validation":
             split = "test"
-        size = Poetics.of("text", self.length, config.astray_percent)
+        size = Poetics.of(
+            "text", self.length, config.astray_percent, 8 if config.verses == 8 else 4
+        )
 
         def draw(keys_R: U64) -> Drawn:
             forms_R = below(keys_R, _FORM, 2)
@@ -60,7 +65,8 @@ class Text(Task):
         """Return the form of each poem, by where its words return."""
         from tasks.solvers.verses_solver import told_form
 
-        word = Poetics.of("text", self.length, 0).word
+        verses = cast(TextConfig, self.config).verses
+        word = Poetics.of("text", self.length, 0, 8 if verses == 8 else 4).word
         return np.array([told_form(split.sequence(row), word) for row in range(len(split))])
 
     def parts(self, source: str) -> Sequence[Part]:

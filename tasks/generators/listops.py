@@ -9,20 +9,14 @@ function of its 64-bit key: node i of a tree, counted level by level, uses draw 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tasks.generators import counter
-
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-
-OPERATORS = ("MIN", "MAX", "MED", "SM")
-DIGITS = 10
-CLOSE = DIGITS + len(OPERATORS)
-"""Symbols: 0 ... 9 digits, 10 ... 13 the operators in order, 14 the closing bracket."""
+from tasks.generators.listops_balanced import hand_down, roots_that_balance
+from tasks.generators.listops_level import CLOSE, DIGITS, OPERATORS, Bytes, Ints, Level
 
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
@@ -42,6 +36,8 @@ class Grammar:
     operators: tuple[int, ...]
     """Indices into `OPERATORS`."""
     p_operator: float
+    balanced: bool = False
+    """Whether digits are drawn so that the root says nothing of the value."""
 
     def longest(self) -> int:
         """Return the length of the longest expression there can be."""
@@ -65,24 +61,17 @@ class Expressions:
     """(count,) index of each one's key among the keys tried, ascending."""
 
 
-@dataclass(frozen=True)
-class _Level:
-    """All nodes of one depth, tree by tree; an operator's arguments lie together in the next."""
-
-    trees: Ints
-    """Trees that reach this depth, ascending."""
-    nodes_per_tree: Ints
-    operators_per_tree: Ints
-    symbols: Bytes
-    """One per node."""
-    args: Ints
-    """One per operator node."""
-
-
 def grow(grammar: Grammar, keys: counter.U64) -> Expressions:
     """Grow one tree per key and return those whose length is in range."""
     levels, accepted = _shapes(grammar, keys)
+    if grammar.balanced:
+        accepted[np.setdiff1d(np.arange(len(keys)), roots_that_balance(levels))] = False
     levels = [_only(level, accepted) for level in levels]
+    if grammar.balanced:
+        levels = [
+            replace(level, symbols=symbols)
+            for level, symbols in zip(levels, hand_down(levels, keys), strict=True)
+        ]
     values, sizes = _evaluate(levels)
     starts = np.zeros(len(sizes[0]) + 1, dtype=np.int64)
     np.cumsum(sizes[0], out=starts[1:])
@@ -90,10 +79,10 @@ def grow(grammar: Grammar, keys: counter.U64) -> Expressions:
     return Expressions(symbols, starts, values, np.flatnonzero(accepted))
 
 
-def _shapes(grammar: Grammar, keys: counter.U64) -> tuple[list[_Level], npt.NDArray[np.bool_]]:
+def _shapes(grammar: Grammar, keys: counter.U64) -> tuple[list[Level], npt.NDArray[np.bool_]]:
     """Draw all nodes; also say which trees are accepted."""
     accepted = np.zeros(len(keys), dtype=np.bool_)
-    levels: list[_Level] = []
+    levels: list[Level] = []
     trees = np.arange(len(keys))
     counts = np.ones(len(keys), dtype=np.int64)
     nodes_before = np.zeros(len(keys), dtype=np.int64)
@@ -107,7 +96,7 @@ def _shapes(grammar: Grammar, keys: counter.U64) -> tuple[list[_Level], npt.NDAr
         bounds = np.searchsorted(where, np.append(starts, ends[-1]))
         children = np.diff(np.append(0, np.cumsum(args))[bounds])
         operators = np.diff(bounds)
-        levels.append(_Level(trees, counts, operators, symbols, args))
+        levels.append(Level(trees, counts, operators, symbols, args))
         lengths = lengths + counts + operators
         # No complete tree is too long: it would have been dropped a level above.
         accepted[trees[(children == 0) & (lengths > grammar.longer_than)]] = True
@@ -138,10 +127,10 @@ def _nodes(grammar: Grammar, draws: counter.U64, last: bool) -> tuple[Bytes, Int
     return symbols, where, grammar.min_args + chosen // kinds
 
 
-def _only(level: _Level, accepted: npt.NDArray[np.bool_]) -> _Level:
+def _only(level: Level, accepted: npt.NDArray[np.bool_]) -> Level:
     """Drop the nodes of rejected trees."""
     kept = accepted[level.trees]
-    return _Level(
+    return Level(
         level.trees[kept],
         level.nodes_per_tree[kept],
         level.operators_per_tree[kept],
@@ -150,7 +139,7 @@ def _only(level: _Level, accepted: npt.NDArray[np.bool_]) -> _Level:
     )
 
 
-def _evaluate(levels: list[_Level]) -> tuple[Bytes, list[Ints]]:
+def _evaluate(levels: list[Level]) -> tuple[Bytes, list[Ints]]:
     """Return the value of every root, and for each level the length of each node's expression."""
     values = np.zeros(0, dtype=np.uint8)
     sizes: list[Ints] = []
@@ -194,7 +183,7 @@ def _apply(operators: Bytes, values: Bytes, first: Ints, args: Ints) -> Bytes:
     return results
 
 
-def _write(levels: list[_Level], sizes: list[Ints], starts: Ints) -> Bytes:
+def _write(levels: list[Level], sizes: list[Ints], starts: Ints) -> Bytes:
     """Put every symbol in its place: an operator, its arguments in order, the closing bracket."""
     written = np.full(int(starts[-1]), CLOSE, dtype=np.uint8)
     position = starts[:-1]

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from lra.core.dataset import SplitName
 from lra.core.errors import UsageError
 from tasks.generators import counter
-from tasks.generators.listops import CLOSE, Expressions, Grammar, grow
+from tasks.generators.listops import Expressions, Grammar, grow
+from tasks.generators.listops_level import CLOSE
 
 REPEATABLE = 100
 

@@ -10,7 +10,7 @@ def text(tokens):
 
 
 def verses(tokens, letters=1):
-    """The four verses of a poem as lists of words, of so many letters each."""
+    """The verses of a poem as lists of words, of so many letters each."""
     poem = text(tokens)
     assert poem.endswith("\n")
     lines = [line.replace(" ", "") for line in poem.split("\n")[:-1]]
@@ -23,7 +23,13 @@ def verses(tokens, letters=1):
 
 def form(tokens, letters=1):
     """1 if most words of verse 1 return in verse 3, 0 if in verse 4; found by reading."""
-    first, second, third, fourth = map(set, verses(tokens, letters))
+    lines = verses(tokens, letters)
+    return form_of(lines[:2], lines[2:])
+
+
+def form_of(before, after):
+    """1 if most words of two verses return in two others in their order, 0 if crossed."""
+    first, second, third, fourth = map(set, (*before, *after))
     straight = len(first & third) + len(second & fourth)
     crossed = len(first & fourth) + len(second & third)
     assert straight != crossed

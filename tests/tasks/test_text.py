@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from poem_reader import form, text, verses
+from poem_reader import form, form_of, text, verses
 
 from lra.core.errors import UsageError
 from tasks.generators.counter import row_keys, stream_key
@@ -48,6 +48,41 @@ def test_the_two_forms_of_a_poem_differ_in_which_words_return_where_alone(length
             sorted(verse[2] + verse[3]) for verse in (verses(one, letters), verses(other, letters))
         )
         assert later == later_of_other
+
+
+@pytest.mark.parametrize(("length", "letters"), [(64, 1), (128, 1), (512, 2)])
+def test_no_half_of_a_poem_of_eight_verses_has_words_of_both_ends(length, letters):
+    split = generated(length, rows=300, verses=8)
+    orders = []
+    for row, label in enumerate(split.labels):
+        poem = text(split.sequence(row))
+        lines = verses(split.sequence(row), letters)
+        assert len(lines) == 8 and len({len(line) for line in lines}) == 1
+        _, counts = np.unique(np.concatenate(lines), return_counts=True)
+        assert set(counts) == {2}
+        assert form_of(lines[:2], lines[6:]) == label
+        # The middle rhymes by itself, and is half the poem.
+        assert not set(lines[0] + lines[1]) & {word for line in lines[2:6] for word in line}
+        orders.append(form_of(lines[2:4], lines[4:6]))
+        middle = sum(len(line) + 1 for line in poem.split("\n")[2:6])
+        assert middle >= len(poem) / 2
+    agree = np.mean(np.array(orders) == split.labels)
+    assert 0.4 < np.mean(orders) < 0.6 and 0.4 < agree < 0.6
+
+
+def test_the_forms_of_eight_verses_differ_in_the_last_two_alone():
+    keys = row_keys(stream_key("test", "eight"), np.arange(200))
+    size = Poetics.of("text", 128, 10, 8)
+    abba, abab = (zip(*poems(keys, np.full(200, f), size), strict=True) for f in (ABBA, ABAB))
+    for pair in zip(abba, abab, strict=True):
+        one, other = (text(tokens[kept]).split("\n") for tokens, kept in pair)
+        assert one[:6] == other[:6] and one[6:] != other[6:]
+        assert sorted("".join(one[6:])) == sorted("".join(other[6:]))
+
+
+def test_a_poem_of_eight_verses_needs_eight_bytes_a_verse():
+    with pytest.raises(UsageError, match="length 64"):
+        generated(63, verses=8)
 
 
 def test_some_words_go_astray_but_never_most():
