@@ -117,6 +117,9 @@ def _of_mechanism(name: str) -> Iterator[Case]:
 def _of_task(name: str) -> Iterator[Case]:
     feature = f"data/{name}"
     yield Case(feature, feature, (), partial(data.generated, name))
+    if settings := data.SETTINGS.get(name):
+        case = ", ".join([feature, *settings])
+        yield Case(case, feature, (), partial(data.generated, name, **settings))
     if name in data.FILES:
         yield Case(f"{feature}/read", f"{feature}/read", (), partial(data.read, name))
 

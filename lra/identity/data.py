@@ -6,7 +6,7 @@ import gzip
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from PIL import Image
@@ -19,14 +19,20 @@ from tasks.sources.opening import built, open_or_prepare
 
 ROWS, LONG = 4, 10_000
 """Rows of each split, and the length from which on a split has one row."""
+SETTINGS: dict[str, dict[str, Any]] = {
+    "listops": {"balanced": True},
+    "text": {"verses": 8},
+    "retrieval": {"verses": 8},
+}
+"""Settings of generators that take another course than the defaults."""
 SOME = Rows(train=30, validation=8, test=8)
 
 
-def generated(name: str) -> Iterator[object]:
-    """Yield the buffers of each split at a task's own length, or at two."""
+def generated(name: str, **settings: Any) -> Iterator[object]:
+    """Yield the buffers of each split at a task's own length, or at two, with these settings."""
     kind = cast(type[Task], catalogue.load(catalogue.find("task", name)))
     for length in [kind.card.length] if kind.card.length else (256, 1024):
-        task = kind(kind.Config(), length=length)
+        task = kind(kind.Config(**settings), length=length)
         for split in SPLITS:
             found = task.generate(split, ROWS if length < LONG else 1)
             yield [found.tokens, found.starts, found.labels]
