@@ -53,7 +53,7 @@ class _Returns:
         pairs[self._starts[1:] - 1] = -1
         self._earlier = [_find_earlier(units, self._starts) for units in (single, pairs)]
 
-    def counts_R(self, unit: int, part: Part) -> Ints:
+    def count(self, unit: int, part: Part) -> Ints:
         """Return how many different bytes (unit 0) or pairs of them (1) return in a part."""
         lengths = np.diff(self._starts)
         first = self._starts[:-1] - (-lengths * part[0] // TWELFTHS)
@@ -88,12 +88,12 @@ def _some(split: Split) -> Split:
 def _tested(known: _Returns, asked: _Returns, parts: Sequence[Part]) -> float:
     """Test accuracy with the part, the count and the threshold that fit the training rows best."""
     fits = [
-        (*_fit(known.counts_R(unit, part), known.labels_R), unit, part)
+        (*_fit(known.count(unit, part), known.labels_R), unit, part)
         for unit in (0, 1)
         for part in parts
     ]
     _, threshold, above, unit, part = max(fits, key=lambda fit: fit[0])
-    answers_R = (asked.counts_R(unit, part) > threshold) == above
+    answers_R = (asked.count(unit, part) > threshold) == above
     return float((answers_R == asked.labels_R).mean())
 
 

@@ -13,7 +13,7 @@ def split(*texts, labels, inputs=1):
 
 
 def returning(text, unit, part):
-    return _Returns(split(text, labels=[0])).counts_R(unit, part).tolist()
+    return _Returns(split(text, labels=[0])).count(unit, part).tolist()
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def test_bytes_that_return_are_counted_once_each_within_a_part(part, number):
 def test_pairs_of_bytes_return_within_a_text_and_not_over_its_end():
     assert returning("abxabyabzzzz", 1, (0, 12)) == [2]  # ab and zz
     two = _Returns(split("ab", "ab", labels=[0, 1]))
-    assert two.counts_R(1, (0, 12)).tolist() == [0, 0]
-    assert _Returns(split("xa", "bc", "ab", labels=[0] * 3)).counts_R(1, (0, 12)).sum() == 0
+    assert two.count(1, (0, 12)).tolist() == [0, 0]
+    assert _Returns(split("xa", "bc", "ab", labels=[0] * 3)).count(1, (0, 12)).sum() == 0
 
 
 def test_two_texts_are_told_by_the_difference_of_their_counts():
     pairs = _Returns(split("aabb", "aabb", "aabb", "abcd", labels=[1, 0], inputs=2))
-    assert pairs.counts_R(0, (0, 12)).tolist() == [0, 2]
+    assert pairs.count(0, (0, 12)).tolist() == [0, 2]
 
 
 @pytest.mark.parametrize(
