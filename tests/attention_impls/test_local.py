@@ -38,7 +38,7 @@ def test_a_pixel_reaches_those_around_it(build) -> None:
 
 @pytest.mark.parametrize("width", [None, 7])
 def test_it_is_the_convolution_of_the_textbook(build, width: int | None) -> None:
-    """torch's convolution; in a picture within its edges, beyond which a row goes on in the next."""
+    """torch's convolution; in a picture but for its edges, where a row goes on in the next."""
     layer = build(("local", {}), picture_width=width)
     x_BND = torch.randn(2, N, WIDTH, dtype=torch.float64)
     weight_DDT = layer.weigh.weight.unflatten(1, (9, WIDTH)).mT.contiguous()
