@@ -115,7 +115,7 @@ class Local(Mixer):
 
     def oracle(self, x_BND: Tensor, context: Context) -> Tensor:
         """Return the sum over the taps, each a matrix that shifts the real positions."""
-        weight_DTD = self.weigh.weight.double().unflatten(1, (TAPS, -1))
+        weight_DTD = torch.unflatten(self.weigh.weight.double(), 1, (TAPS, -1))
         y_BND = torch.zeros_like(x_BND, dtype=torch.float64)
         shift = self._offsets[-1] if context.causal else 0
         for example, u_ND in enumerate(x_BND.double()):

@@ -84,7 +84,8 @@ def _usual_labels(known: Outline) -> Ints:
     votes_TV = np.zeros((_TOKENS, _DIGITS), np.int64)
     np.add.at(votes_TV, (known.first_R, known.labels_R), 1)
     votes_TV[votes_TV.sum(axis=1) == 0] = votes_TV.sum(axis=0)
-    return votes_TV.argmax(axis=1)
+    usual_T: Ints = votes_TV.argmax(axis=1)
+    return usual_T
 
 
 def _fit_constants(known: Outline, usual_T: Ints) -> Ints:
@@ -117,7 +118,8 @@ def _work_out(outline: Outline, counts_RV: Ints, usual_T: Ints) -> Ints:
 
     def ranked(place_R: Ints) -> Ints:
         """The argument at a place in order of size."""
-        return (up_to_RV <= place_R[:, None]).sum(axis=1)
+        value_R: Ints = (up_to_RV <= place_R[:, None]).sum(axis=1)
+        return value_R
 
     found = {
         MIN: (counts_RV > 0).argmax(axis=1),

@@ -63,10 +63,8 @@ class _Returns:
         # The second time in the part: later ones do not count again.
         returns = (once >= from_P) & (twice < from_P)
         before = np.append(0, returns.cumsum())
-        counts_S = before[last] - before[first]
-        if self._inputs == 1:
-            return counts_S
-        return np.abs(counts_S[0::2] - counts_S[1::2])
+        counts_S: Ints = before[last] - before[first]
+        return counts_S if self._inputs == 1 else abs(counts_S[0::2] - counts_S[1::2])
 
 
 def _find_earlier(units: Ints, starts: Ints) -> tuple[Ints, Ints]:
