@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lra.core.cards import TaskCard
-from lra.core.dataset import Split, SplitName
+from lra.core.dataset import Dataset, Split, SplitName
 from lra.core.errors import UsageError
 from lra.core.protocol import Rules
 from tasks.contract import Part, Task, TaskConfig
@@ -85,6 +85,12 @@ class ListOps(Task):
         words = [token.encode() for token in TOKENS]
         rows = (split.sequence(row) for row in range(len(split)))
         return np.array([evaluate([words[token - 1] for token in tokens]) for tokens in rows])
+
+    def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
+        """Return the test accuracy of rules that work out nothing nested, fitted on train."""
+        from tasks.solvers.listops_rules import rules
+
+        return rules(data.train, data.test)
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the expression."""

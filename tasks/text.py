@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lra.core.cards import TaskCard
-from lra.core.dataset import Split, SplitName
+from lra.core.dataset import Dataset, Split, SplitName
 from tasks import _preview
 from tasks.contract import Part, Task, TaskConfig
 from tasks.generators.counter import U64, below, stream_key
@@ -74,6 +74,12 @@ class Text(Task):
         from tasks.sources.labelled_text import labelled_text_parts
 
         return labelled_text_parts(source, rules=self.rules, task="text")
+
+    def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
+        """Return the test accuracy of looking at a part of the text, fitted on train."""
+        from tasks.solvers.repeats_rule import rules
+
+        return rules(data.train, data.test)
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the document as a quoted string."""

@@ -3,6 +3,7 @@ data."""
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import msgspec
@@ -103,6 +104,11 @@ class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stand_in: str = ""
     """Description of the generated data that stands in where the real data is not at hand; empty if
     the generator is the task."""
+
+    def picture_width(self, length: int) -> int | None:
+        """Return the pixels in a row of a picture of so many; None where the task has no
+        pictures."""
+        return math.isqrt(length) if self.picture else None
 
     def __post_init__(self) -> None:
         """Refuse token labels for a task of several sequences."""

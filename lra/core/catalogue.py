@@ -37,6 +37,10 @@ _ENTRY_POINTS: dict[Kind, str] = {"mechanism": "lra.attention", "task": "lra.tas
 
 NO_MIXING = "identity"
 """The mechanism that returns its values, without any mixing: the floor of every cost."""
+LOCAL = "local"
+"""The mechanism that mixes a few neighbours alone: a convolution of stated width."""
+CONTROLS = (NO_MIXING, LOCAL)
+"""Mechanisms that show what a task asks for, and compete with none: in no front and no rank."""
 EXACT = "sdpa"
 """Exact attention by torch's fastest kernel: the reference for cost."""
 FILES = "lra_file_"

@@ -1,6 +1,7 @@
-"""Simple baselines without regard to order: majority class, and a bag of tokens.
+"""Simple baselines of tasks with a label for each example: majority class, a bag of tokens, trees.
 
-The third simple baseline, no mixing, is a model around `identity`, in a cell of its own.
+The trained ones, no mixing and local mixing, are models around `identity` and `local`, in cells of
+their own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from lra.core.dataset import Dataset, Split
+from lra.measure.trees import trees
 
 FITTED_ROWS = 10_000
 """Largest number of rows that the bag of tokens is fitted to."""
@@ -27,9 +29,14 @@ def baselines(dataset: Dataset) -> dict[str, float]:
 
     `majority` answers the most frequent class of the training rows. `bag_of_tokens` is a logistic
     regression on token counts; for a pair, on the counts of each sequence and on their absolute
-    difference. Both are functions of the data alone.
+    difference. `trees` are boosted on counts by segment and on tokens by place. All are functions
+    of the data alone.
     """
-    return {"majority": _majority(dataset), "bag_of_tokens": _bag_of_tokens(dataset)}
+    return {
+        "majority": _majority(dataset),
+        "bag_of_tokens": _bag_of_tokens(dataset),
+        "trees": trees(dataset),
+    }
 
 
 def _majority(dataset: Dataset) -> float:

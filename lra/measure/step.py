@@ -39,6 +39,7 @@ def build(
         classes=task.classes,
         inputs=task.inputs,
         length=cell.length,
+        picture_width=task.picture_width(cell.length),
     )
     return model.to(getattr(torch, cell.dtype)).train(cell.mode == "train")
 

@@ -33,13 +33,15 @@ def build_model(
     classes: int,
     inputs: int = 1,
     length: int,
+    picture_width: int | None = None,
     rules: Rules = "fixed",
     seed: int = 0,
 ) -> Classifier:
     """Return a classifier (or, with two inputs, a matcher) on the CPU, in float32.
 
     Its `forward(tokens_SN, mask_SN | None)` gives logits (examples, classes). `length` is the
-    longest input in tokens; a class token comes on top. torch's default generator is left as it
+    longest input in tokens; a class token comes on top. `picture_width` is that of the rows of a
+    picture, for mechanisms that tell rows from columns. torch's default generator is left as it
     was found.
 
     `fixed` rules: the class token is real, the mean is over real tokens. `lra2021` rules repeat the
@@ -74,6 +76,7 @@ def build_model(
         layers=spec.layers,
         dropout=spec.attention_dropout,
         projection_biases=spec.projection_biases,
+        picture_width=picture_width,
     )
     config = config if config is not None else mechanism.Config()
     with _drawing(seed, "position"):

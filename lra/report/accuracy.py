@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from lra.core.catalogue import NO_MIXING
+from lra.core.catalogue import CONTROLS
 from lra.core.cells import QualityCell
 from lra.core.escape import escape_controls
 from lra.core.protocol import Rows
@@ -270,15 +270,16 @@ def _means(pooled: pd.DataFrame, averaged: Sequence[Column]) -> pd.DataFrame:
 def winner(
     scores: Accuracies, protocol: str, left_out: Collection[tuple[str, str, str]] = ()
 ) -> tuple[str, str] | None:
-    """Return origin and variant of the best mechanism but no mixing, where its interval over seeds
-    lies clear of the next one's; None where it does not, or some row has a single seed.
+    """Return origin and variant of the best mechanism but the controls, where its interval over
+    seeds lies clear of the next one's; None where it does not, or some row has a single seed.
 
     Rows that are `left_out`, by origin, variant and protocol, are in no comparison.
     """
     own = scores.pooled
     names = [own[name] for name in (*ROW, "protocol")]
     own = own[[key not in left_out for key in zip(*names, strict=True)]]
-    own = own[(own["protocol"] == protocol) & own["mean"].notna() & (own["mechanism"] != NO_MIXING)]
+    own = own[(own["protocol"] == protocol) & own["mean"].notna()]
+    own = own[~own["mechanism"].isin(CONTROLS)]
     if len(own) < 2 or own["low"].isna().any():
         return None
     ranked = own.sort_values(["mean", "variant"], ascending=[scores.lower, True])

@@ -1,18 +1,26 @@
-"""Simple baselines of tasks: token counts, the most frequent answer, rules of thumb.
+"""Baselines of tasks, and the best of them: what is known of a task without attention.
 
-The task's exact solver is none of them: its score is the best possible. The reference's baselines
-stand in where the run has none of that data.
+Simple ones: token counts, the most frequent answer, boosted trees, rules of thumb. Trained ones:
+the controls, `identity` and `local`. The task's exact solver is none of them: its score is the best
+possible. The reference's baselines stand in where the run has none of that data.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 import pandas as pd
 
+from lra.core.catalogue import CONTROLS, LOCAL, NO_MIXING
 from lra.report.accuracy import Accuracies, Column
 from lra.report.load.select import Evidence
+from lra.verdict.accuracy import above_chance
 
-MAJORITY, BAG = "majority", "bag_of_tokens"
+MAJORITY, BAG, TREES = "majority", "bag_of_tokens", "trees"
+NAMED = (MAJORITY, BAG, TREES)
+"""Simple baselines that every task with a label for each example has; others are its own rules."""
+CONTROL_NAMES = {NO_MIXING: "no mixing", LOCAL: "local mixing"}
 SOLVER = "exact_solver"
 ENTROPY = "its grammar"
 """Name in records of the entropy of a generated text, in bits per byte."""
@@ -22,11 +30,12 @@ largest class in training, which `majority` answers, may be a smaller one there.
 
 
 class Simple(msgspec.Struct, frozen=True):
-    """One simple baseline on one column."""
+    """One baseline on one column."""
 
     name: str
-    """Name: `majority`, `bag of tokens`, or that of the rule."""
+    """Name: `majority`, `bag of tokens`, that of the rule, or `local mixing`."""
     metric: str
+    """Name in records; of a control that of the mechanism."""
     value: float
     origin: str
 
@@ -37,11 +46,48 @@ def simple(evidence: Evidence, scores: Accuracies, column: Column) -> dict[str, 
 
 
 def shortcut(evidence: Evidence, scores: Accuracies, column: Column) -> Simple | None:
-    """Return the best simple baseline of a column; None where there is none."""
-    found = [*simple(evidence, scores, column).values()]
+    """Return the best baseline of a column, simple or trained; None where there is none."""
+    found = [*simple(evidence, scores, column).values(), *_controls(scores, column)]
     found = [one for one in found if one.metric != ENTROPY]
     best = sorted(found, key=lambda one: (one.value if scores.lower else -one.value, one.name))
     return best[0] if best else None
+
+
+def unbeaten(
+    scores: Accuracies, shortcuts: Mapping[str, Simple | None]
+) -> frozenset[tuple[str, str, str]]:
+    """Return origin, variant and protocol of the scores that are not surely better than the best
+    shortcut of their column: there nothing is shown about attention. Controls are not judged.
+
+    `shortcuts` is by protocol. Sure of an accuracy is more than the luck of so many test rows; of
+    bits per byte, any less.
+    """
+    rows = {column.protocol: column.rows.test for column in scores.columns}
+    own = scores.pooled[scores.pooled["mean"].notna() & ~scores.pooled["mechanism"].isin(CONTROLS)]
+    names = [own[name].tolist() for name in ("origin", "variant", "protocol", "mean")]
+    found = set()
+    for origin, variant, protocol, mean in zip(*names, strict=True):
+        best = shortcuts.get(protocol)
+        if best is None:
+            continue
+        is_better = (
+            mean < best.value if scores.lower else above_chance(mean, best.value, rows[protocol])
+        )
+        if not is_better:
+            found.add((origin, variant, protocol))
+    return frozenset(found)
+
+
+def _controls(scores: Accuracies, column: Column) -> list[Simple]:
+    """Scores of the controls, the run's before the reference's."""
+    own = scores.pooled
+    own = own[(own["protocol"] == column.protocol) & own["mean"].notna()]
+    found: dict[str, Simple] = {}
+    for origin in ("run", "reference"):
+        rows = own[(own["origin"] == origin) & own["mechanism"].isin(CONTROLS)]
+        for name, mean in zip(rows["mechanism"], rows["mean"], strict=True):
+            found.setdefault(name, Simple(CONTROL_NAMES[name], name, float(mean), origin))
+    return [*found.values()]
 
 
 def solver(evidence: Evidence, scores: Accuracies, column: Column) -> float | None:

@@ -87,7 +87,7 @@ class _Cards:
 
     @cached_property
     def shortcuts(self) -> dict[str, Simple | None]:
-        """Best simple baseline of each column."""
+        """Best shortcut of each column."""
         return {
             column.protocol: shortcut(self.analysis.evidence, scores, column)
             for scores in self.analysis.accuracies
@@ -189,12 +189,12 @@ def _marked(text: str, disturbed: bool) -> str:
 
 
 Shortcuts = Mapping[str, Simple | None]
-"""Best simple baseline of each column, by protocol."""
+"""Best shortcut of each column, by protocol."""
 
 
 def accuracy_table(analysis: Analysis, shortcuts: Shortcuts, name: str) -> Table | None:
     """Return the accuracy of one mechanism by setting and task, beside exact attention, no mixing
-    and the best simple baseline; None where it was not trained."""
+    and the best shortcut; None where it was not trained."""
     rows = [
         row
         for scores in analysis.accuracies
@@ -212,7 +212,7 @@ def accuracy_table(analysis: Analysis, shortcuts: Shortcuts, name: str) -> Table
             escape_controls(name),
             f"exact attention ({EXACT})",
             "no mixing",
-            "best simple baseline",
+            "best shortcut",
         ),
         rows=tuple(rows),
     )

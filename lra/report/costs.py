@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import CONTROLS, EXACT
 from lra.report.load.select import Evidence
 from lra.report.load.settings import CostSetting
 
@@ -199,10 +199,10 @@ def least(places: pd.DataFrame) -> pd.DataFrame:
 
 
 def fastest(places: pd.DataFrame) -> str | None:
-    """Return the variant of the run's cheapest mechanism but the floor, where replicates tell it
+    """Return the variant of the run's cheapest mechanism but the controls, where replicates tell it
     apart; the reference's where the run has none."""
     main = "run" if (places["origin"] == "run").any() else "reference"
-    asked = places[(places["origin"] == main) & (places["mechanism"] != NO_MIXING)]
+    asked = places[(places["origin"] == main) & ~places["mechanism"].isin(CONTROLS)]
     known = asked[asked["value"].notna()]
     if len(known) < 2 or known["disturbed"].any() or (known["processes"] < 2).any():
         return None

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pandas as pd
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import CONTROLS, EXACT
 from lra.report.costs import Costs
 from lra.report.model import Value
 from lra.report.rows import missing
@@ -51,7 +51,7 @@ def crossovers(costs: Costs, setting: str) -> pd.DataFrame:
             *_compared(one, anchors.get((one.origin, one.quantity))),
         ]
         for one in known
-        if one.mechanism not in (EXACT, NO_MIXING)
+        if one.mechanism not in (EXACT, *CONTROLS)
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 
 import msgspec
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import CONTROLS, EXACT
 from lra.core.cells import Mode
 from lra.core.protocol import Machine
 from lra.report.accuracy import Accuracies, Score
 from lra.report.analysis import Analysis
-from lra.report.baselines import shortcut
+from lra.report.baselines import shortcut, unbeaten
 from lra.report.checks import Check, check_of, checks, exact_mechanisms
 from lra.report.costs import CLOSE
 from lra.report.crossover import crossover_value, crossovers
@@ -27,7 +27,7 @@ from lra.report.load.frame import PEAK_MEMORY, typed
 from lra.report.load.settings import CostSetting
 from lra.report.model import Value
 from lra.report.rows import Key, row_keys
-from lra.verdict.accuracy import above_chance, paired_difference
+from lra.verdict.accuracy import paired_difference
 
 _SURE = 1.96
 """Standard errors beyond which two accuracies of one seed are told apart."""
@@ -73,8 +73,8 @@ class Entry(msgspec.Struct, frozen=True):
     """Whether it is softmax attention with as many parameters as exact attention's model: then the
     two compute the same function."""
     beats_shortcut: bool | None
-    """Whether it is surely more accurate than the best simple baseline on every task; None where
-    there is no baseline."""
+    """Whether it is surely more accurate than the best shortcut on every task; None where there is
+    no shortcut, and for the controls, which are shortcuts."""
 
 
 class Leaderboard(msgspec.Struct, frozen=True, dict=True):
@@ -128,7 +128,7 @@ def leaderboard(
         trained = {key.mechanism for key in keys}
         keys += [key for key in timed if key.mechanism not in trained and key.is_ours]
     means = _scores(scores)
-    beaten = _beaten(scores, _shortcuts(analysis, scores))
+    beating = _beating(analysis, scores)
     resized = _resized(scores)
     entries = tuple(
         Entry(
@@ -141,7 +141,7 @@ def leaderboard(
             pays_from=crossing.get(key.variant) or crossing.get(key.mechanism),
             check=known.get(key.mechanism),
             is_exact=key.mechanism in exact and (key.origin, key.variant) not in resized,
-            beats_shortcut=beaten.get((key.origin, key.variant)),
+            beats_shortcut=beating.get((key.origin, key.variant)),
         )
         for key in keys
     )
@@ -159,14 +159,14 @@ def leaderboard(
 
 def front(entries: Iterable[Entry], scores: Accuracies | None) -> frozenset[Key]:
     """Return the front of accuracy and time: a mechanism is on it unless another is surely better
-    in one of the two and not surely worse in the other. No mixing is never on it, nor is what was
-    timed on a busy machine."""
+    in one of the two and not surely worse in the other. The controls are never on it, nor is what
+    was timed on a busy machine."""
     placed = [
         one
         for one in entries
         if one.time
         and one.score
-        and one.key.mechanism != NO_MIXING
+        and one.key.mechanism not in CONTROLS
         and not (one.time.disturbed or _is_nan(one.score))
     ]
     order = _AccuracyOrder(scores)
@@ -342,28 +342,17 @@ def _resized(scores: Accuracies | None) -> set[tuple[str, str]]:
     return set(zip(other["origin"], other["variant"], strict=True))
 
 
-def _shortcuts(analysis: Analysis, scores: Accuracies | None) -> dict[str, float]:
-    """Best simple baseline of each column that has one."""
+def _beating(analysis: Analysis, scores: Accuracies | None) -> dict[tuple[str, str], bool]:
+    """Whether a row is surely above the best shortcut on every task that has one."""
     if scores is None:
         return {}
-    found = {c.protocol: shortcut(analysis.evidence, scores, c) for c in scores.columns}
-    return {protocol: one.value for protocol, one in found.items() if one is not None}
-
-
-def _beaten(scores: Accuracies | None, simple: Mapping[str, float]) -> dict[tuple[str, str], bool]:
-    """Whether a row is above the best simple baseline on every task that has one, by more than the
-    luck of so many test rows."""
-    if scores is None or not simple:
-        return {}
-    rows = {column.protocol: column.rows.test for column in scores.columns}
-    own = scores.pooled[scores.pooled["mean"].notna()]
-    own = own[own["protocol"].isin(list(simple))]
-    names = [own[name].tolist() for name in ("origin", "variant", "protocol", "mean")]
-    found: dict[tuple[str, str], bool] = {}
-    for origin, variant, protocol, mean in zip(*names, strict=True):
-        is_above = above_chance(mean, simple[protocol], rows[protocol])
-        found[origin, variant] = found.get((origin, variant), True) and is_above
-    return found
+    best = {c.protocol: shortcut(analysis.evidence, scores, c) for c in scores.columns}
+    known = [protocol for protocol, one in best.items() if one is not None]
+    own = scores.pooled[scores.pooled["mean"].notna() & scores.pooled["protocol"].isin(known)]
+    own = own[~own["mechanism"].isin(CONTROLS)]
+    fails = {(origin, variant) for origin, variant, _ in unbeaten(scores, best)}
+    rows = zip(own["origin"], own["variant"], strict=True)
+    return {row: row not in fails for row in rows}
 
 
 def _is_nan(score: Score) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 import pandas as pd
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import CONTROLS, EXACT
 from lra.core.escape import escape_controls
 from lra.core.peers import PREFIX
 from lra.core.records import Failure, Status
@@ -45,7 +45,7 @@ class Key(NamedTuple):
 
 def row_keys(figures: pd.DataFrame) -> list[Key]:
     """Return the rows of figures that share a table: the run's before the reference's, exact
-    attention and the floor last.
+    attention and the controls last.
 
     A reference row is left out where the run has measured all of it, from the same sources, with at
     least as many seeds and figures.
@@ -62,7 +62,7 @@ def row_keys(figures: pd.DataFrame) -> list[Key]:
         or ("run", key.variant) not in groups
         or not _answers(groups["run", key.variant], groups["reference", key.variant])
     ]
-    anchors = {EXACT: 1, NO_MIXING: 2}
+    anchors = {name: place for place, name in enumerate((EXACT, *CONTROLS), start=1)}
     return sorted(
         kept, key=lambda k: (k.origin != "run", anchors.get(k.mechanism, 0), k.label, k.variant)
     )
@@ -71,13 +71,13 @@ def row_keys(figures: pd.DataFrame) -> list[Key]:
 def of_the_run(rows: Sequence[Row]) -> tuple[Row, ...]:
     """Return a table's rows without those of the reference that the run is not read against.
 
-    Kept are the run's mechanisms, exact attention, the floor, the best of a column and what is no
-    mechanism; all rows are kept where the run has no mechanism among them.
+    Kept are the run's mechanisms, exact attention, the controls, the best of a column and what is
+    no mechanism; all rows are kept where the run has no mechanism among them.
     """
     own = {row.mechanism for row in rows if row.origin == "run" and row.mechanism}
     if not own:
         return tuple(rows)
-    asked = {*own, "", EXACT, NO_MIXING}
+    asked = {*own, "", EXACT, *CONTROLS}
     return tuple(
         row for row in rows if row.mechanism in asked or any(value.best for value in row.values)
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 import pandas as pd
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import CONTROLS, EXACT, NO_MIXING
 from lra.report.accuracy import ACCURACY, Accuracies, scored
 from lra.report.load.measurement import measured
 from lra.report.load.select import Evidence
@@ -48,7 +48,7 @@ class Statistics(msgspec.Struct, frozen=True):
     pairs: tuple[Pair, ...]
     """All pairs that share several seeds on each task, corrected for their number."""
     ranks: Ranks | None
-    """Average ranks of rows, named by `rank_name`."""
+    """Average ranks of rows but the controls, named by `rank_name`."""
     seed_distances: tuple[float, ...]
     """Distances between two seeds of one mechanism, in the mean over tasks."""
 
@@ -101,7 +101,9 @@ def statistics(evidence: Evidence, scores: Accuracies) -> Statistics | None:
             if (anchor := _anchor(order, name))
         },
         pairs=tuple(_pairs(known, grain)),
-        ranks=average_ranks({rank_name(key): _merged(known[key]) for key in order}),
+        ranks=average_ranks(
+            {rank_name(key): _merged(known[key]) for key in order if key.mechanism not in CONTROLS}
+        ),
         seed_distances=tuple(d for key in order for d in _seed_distances(known[key])),
     )
 

@@ -33,6 +33,8 @@ _WHY = {
 """Failure types of our own, beside names of exceptions and signals."""
 NOT_RUN = "not run"
 NO_VALUE = "n/a"
+DAGGER = "\N{DAGGER}"
+"""Mark of a score that is not surely better than the best shortcut."""
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 _SEEMS_OTHER = re.compile(r"none|yes|no|[-+]?[0-9.]+(e[-+]?[0-9]+)?|\(.*\)|", re.IGNORECASE)

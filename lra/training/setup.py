@@ -62,6 +62,7 @@ def model_for(
     position: type[Position],
     rules: Rules,
     seed: int,
+    picture_width: int | None = None,
 ) -> Classifier:
     """Return a model with the sizes that a data set needs, on the CPU."""
     return build_model(
@@ -73,6 +74,7 @@ def model_for(
         classes=dataset.classes,
         inputs=dataset.inputs,
         length=dataset.length,
+        picture_width=picture_width,
         rules=rules,
         seed=seed,
     )

@@ -18,9 +18,10 @@ from lra.store import Store
 from .conftest import TINY
 
 ASKED = ("run", "--impl", "linear", *TINY, "--baselines", "--seeds", "2", "--store", "store")
+TRAINED = ("sdpa", "identity", "local", "linear")
 PLAN = [
     "baselines listops",
-    *(f"{name} listops seed {n}" for name in ("sdpa", "identity", "linear") for n in (0, 1)),
+    *(f"{name} listops seed {n}" for name in TRAINED for n in (0, 1)),
     *(f"{name} forward 32" for name in ("identity", "sdpa", "linear")),
 ]
 SECONDS = {"baseline": 100.0, "quality": 50.0, "efficiency": 200.0}
@@ -46,20 +47,19 @@ def labels(printed: str) -> list[str]:
 
 def test_a_dry_run_lists_the_cells_as_a_budget_runs_them(known: None, lra, tmp_path: Path) -> None:
     assert labels(lra(*ASKED, "--dry-run").stdout) == PLAN
-    ran = lra(*ASKED, "--dry-run", "--budget", "8m", "--jobs", "1")
-    first = ["baselines listops", "sdpa listops seed 0", "identity listops seed 0"]
-    again = [f"{name} listops seed 1" for name in ("sdpa", "identity", "linear")]
-    turn = [*first, "linear listops seed 0", *PLAN[-3:], *again]
+    ran = lra(*ASKED, "--dry-run", "--budget", "9m", "--jobs", "1")
+    first, again = ([f"{name} listops seed {n}" for name in TRAINED] for n in (0, 1))
+    turn = ["baselines listops", *first, *PLAN[-3:], *again]
     assert labels(ran.stdout) == turn
-    # 100 + 50 + 50 + 49, of 470; one timing; then one second seed is too many.
-    assert "8 min is enough for about 5 " in ran.stderr
+    # 100 + 3 * 50 + 49, of 530; one timing; then one second seed is too many.
+    assert "9 min is enough for about 6 " in ran.stderr
     assert "cannot be resumed" not in ran.stderr
 
     cells = [line.split()[0] for line in ran.stdout.splitlines()]
     checkpoint = Store(tmp_path / "store").checkpoint(cells[-1])
     checkpoint.parent.mkdir(parents=True)
     checkpoint.touch()
-    begun = lra(*ASKED, "--dry-run", "--budget", "8m")
+    begun = lra(*ASKED, "--dry-run", "--budget", "9m")
     assert labels(begun.stdout) == [turn[-1], *turn[:-1]]
 
 
@@ -78,8 +78,8 @@ def test_it_runs_them_in_that_order(known: None, lra, monkeypatch: pytest.Monkey
         return []
 
     monkeypatch.setattr(pool.Pool, "run", listed)
-    foretold = labels(lra(*ASKED, "--dry-run", "--budget", "8m").stdout)
-    lra(*ASKED, "--budget", "8m")
+    foretold = labels(lra(*ASKED, "--dry-run", "--budget", "9m").stdout)
+    lra(*ASKED, "--budget", "9m")
     lra(*ASKED)
     assert tried == [foretold, PLAN]
 

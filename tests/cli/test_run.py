@@ -57,7 +57,9 @@ def test_it_trains_measures_and_reports_and_a_rerun_does_only_what_is_missing(
     assert not lra(*asked, "--quiet").stderr
 
 
-@pytest.mark.parametrize(("more", "due"), [((), ()), (("--baselines",), ("sdpa", "identity"))])
+@pytest.mark.parametrize(
+    ("more", "due"), [((), ()), (("--baselines",), ("sdpa", "identity", "local"))]
+)
 def test_dry_run_writes_nothing(
     more: tuple[str, ...], due: tuple[str, ...], lra, tmp_path: Path
 ) -> None:

@@ -165,9 +165,9 @@ def test_tasks_replace_the_suites(spec: RunSpec) -> None:
         quality(spec, tasks=("image",))
 
 
-def test_baselines_add_exact_attention_and_no_mixing(spec: RunSpec) -> None:
+def test_baselines_add_exact_attention_and_the_controls(spec: RunSpec) -> None:
     names = [cell.mechanism.name for cell in quality(spec, baselines=True, seeds=1)]
-    assert Counter(names) == {"performer": 2, "sdpa": 2, "identity": 2}
+    assert Counter(names) == {"performer": 2, "sdpa": 2, "identity": 2, "local": 2}
 
 
 def test_real_data_has_another_hash_and_no_path_in_the_cell(spec: RunSpec, tmp_path: Path) -> None:

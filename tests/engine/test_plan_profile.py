@@ -45,11 +45,11 @@ def profiles(spec: RunSpec) -> list[ProfileCell]:
 def test_a_suite_has_one_profile_a_mechanism_and_task_and_the_limit_first(spec: RunSpec) -> None:
     """Shuffled tokens cost what others do, and are no cell of their own."""
     jobs = plan_suite(changed(spec, baselines=True))
-    assert [type(job.cell) for job in jobs] == [CeilingCell] + [ProfileCell] * 6
+    assert [type(job.cell) for job in jobs] == [CeilingCell] + [ProfileCell] * 8
     assert all(job.alone for job in jobs)
     assert Counter(job.label for job in jobs[1:]) == {
         f"profile {name} {task}": 1
-        for name in ("sdpa", "identity", "linear")
+        for name in ("sdpa", "identity", "local", "linear")
         for task in ("listops", "text")
     }
     ceiling = jobs[0].cell

@@ -10,6 +10,8 @@ from lra.report.assemble import analyse
 from lra.report.load.select import join
 from lra.report.model import Row, Table, Value
 from lra.report.sections import accuracy
+from lra.report.sections.accuracy import UNBEATEN
+from lra.report.words import DAGGER
 
 from .sample import HERE, LENGTHS, MODEL, THERE, TRAINING, baseline, data, edited, quality
 
@@ -160,8 +162,61 @@ def test_baselines_stand_below_and_the_exact_solver_is_none_of_them() -> None:
     own = {one.label: one.values[0].number for one in found.rows if one.group == accuracy.BASELINES}
     assert own == {
         "identity": 0.547, "bag of tokens": 0.53, "majority": 0.518, "rule of thumb": 0.685,
+        "best shortcut": 0.685,
     }  # fmt: skip
+    assert value(found, "best shortcut", "pathfinder").note == "marker distance"
     assert value(found, "rule of thumb", "pathfinder").note == "marker distance"
+
+
+def test_the_best_shortcut_stands_beside_and_what_it_beats_is_marked() -> None:
+    """On 2,000 rows a point above is luck; the best may be a rule, trees or a control."""
+    shares = {"sdpa": 0.90, "performer": 0.61, "linear": 0.55, "local": 0.6, "identity": 0.5}
+    found = table(
+        *(quality(name, "text", share) for name, share in shares.items()),
+        *(quality(name, "image", share + 0.05) for name, share in shares.items()),
+        baseline("text", bag=0.52),
+        baseline("image", trees=0.7, area=0.68),
+    )
+    best = [(one.text, one.note) for one in row(found, "best shortcut").values]
+    assert best == [("60.0", "local mixing"), ("70.0", "trees"), ("65.0", "")]
+    marked = {
+        (label, column)
+        for label in shares
+        for column in ("text", "image")
+        if DAGGER in value(found, label, column).text
+    }
+    # Controls are shortcuts themselves.
+    assert marked == {
+        ("performer", "text"), ("linear", "text"), ("performer", "image"), ("linear", "image"),
+    }  # fmt: skip
+    assert UNBEATEN in found.notes and row(found, "trees").values[1].number == 0.7
+    assert [one.mechanism for one in found.rows if one.group == accuracy.BASELINES][:2] == [
+        "identity", "local",
+    ]  # fmt: skip
+
+
+def test_where_all_beat_the_best_shortcut_nothing_is_marked() -> None:
+    found = table(quality("sdpa", "text", 0.9), quality("identity", "text", 0.6))
+    assert DAGGER not in value(found, "sdpa", "text").text and UNBEATEN not in found.notes
+    # Where nothing is known of a task there is no row.
+    assert "best shortcut" not in [one.label for one in table(quality("sdpa", "text")).rows]
+
+
+def test_a_reference_control_is_a_shortcut_until_the_run_has_its_own() -> None:
+    reference = [quality("local", "text", 0.8, machine=THERE, seed=7)]
+    (found,) = tables([quality("sdpa", "text", 0.7)], reference)
+    assert DAGGER in value(found, "sdpa", "text").text
+    own = [quality("sdpa", "text", 0.7), quality("local", "text", 0.6)]
+    (found,) = tables(own, reference)
+    assert DAGGER not in value(found, "sdpa", "text").text
+
+
+def test_a_control_is_never_the_best_in_bold() -> None:
+    records = [quality("sdpa", "text", v, seed=s) for s, v in enumerate((0.70, 0.71, 0.72))]
+    records += [quality("linear", "text", v, seed=s) for s, v in enumerate((0.50, 0.51, 0.52))]
+    records += [quality("local", "text", v, seed=s) for s, v in enumerate((0.90, 0.91, 0.92))]
+    found = table(*records)
+    assert [one.label for one in found.rows if one.values[0].best] == ["sdpa"]
 
 
 def test_a_reference_row_stays_until_the_run_has_all_of_it() -> None:
@@ -191,7 +246,8 @@ def test_beside_a_run_the_reference_has_its_anchors_in_the_table_and_all_rows_in
     ]
     run = quality("performer", "text", 0.8)
     (section,) = accuracy.sections(analyse(join([run], reference)))
-    assert [one.label for one in section.tables[0].rows] == ["performer", "sdpa", "identity"]
+    labels = [one.label for one in section.tables[0].rows]
+    assert labels == ["performer", "sdpa", "identity", "best shortcut"]
     assert "linear" in section.figures[0].alt
     (section,) = accuracy.sections(analyse(join(reference, [])))
     assert "linear" in [one.label for one in section.tables[0].rows]

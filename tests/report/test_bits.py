@@ -3,6 +3,7 @@
 import pytest
 
 from lra.report.sections import accuracy, tradeoff
+from lra.report.words import DAGGER
 from report import sample
 from report.analysed import CAUSAL, analysed, bit_costs, lines, recast, told
 
@@ -57,8 +58,10 @@ def test_bits_are_means_over_seeds_beside_simple_baselines():
         # The dearest first, so that the least there is stands last.
         ["majority", "4.90"],
         ["the grammar's entropy", "1.60"],
+        # The entropy is no shortcut.
+        ["best shortcut", "3.10 (no mixing)"],
     ]
-    assert [row.group for row in found.rows[-3:]] == ["Baselines"] * 3
+    assert [row.group for row in found.rows[-4:]] == ["Baselines"] * 4
 
 
 @pytest.mark.parametrize(
@@ -77,11 +80,18 @@ def test_bold_are_the_fewest_bits_where_they_lie_clear_of_the_next(rival, best):
     assert any("Bold" in note for note in found.notes) == bool(best)
 
 
+def test_bits_no_fewer_than_the_best_shortcuts_are_marked():
+    trained = {"sdpa": 2.0, "linear": 2.5, "full": 2.6, "local": 2.5}
+    found = table([*(told(n, bits=b) for n, b in trained.items()), bit_costs(majority=4.9)])
+    assert [row.label for row in found.rows if DAGGER in row.values[0].text] == ["full", "linear"]
+
+
 def test_a_reference_stands_beside_bits_and_is_marked():
     theirs = recast(told("sdpa", bits=1.8), machine=sample.THERE)
     found = table([told("linear", bits=2.5)], [theirs, bit_costs(majority=4.9)])
     titles = [row.title for row in found.rows]
-    assert titles == ["linear", "sdpa (reference)", "majority (reference)"]
+    ours, theirs = ["linear"], ["sdpa", "majority", "best shortcut"]
+    assert titles == [*ours, *(f"{name} (reference)" for name in theirs)]
     assert any("Reference rows" in note for note in found.notes)
 
 

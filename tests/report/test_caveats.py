@@ -117,14 +117,16 @@ def test_tasks_on_which_no_seed_beats_luck_are_named():
     assert trivial(quality("sdpa", "text", 0.6), simple) == ([], [])
 
 
-def test_tasks_on_which_none_beats_the_bag_are_named_where_that_beats_luck():
+def test_tasks_on_which_none_beats_the_best_shortcut_are_named_where_that_beats_luck():
     own = [quality("sdpa", "text", 0.6), quality("linear", "text", 0.55)]
     assert trivial(*own, baseline("text", bag=0.7)) == ([], ["text"])
     assert trivial(*own, baseline("text", bag=0.6)) == ([], ["text"])
     assert trivial(*own, baseline("text", bag=0.59)) == ([], [])
     assert trivial(quality("sdpa", "text", 0.5), baseline("text", bag=0.52))[1] == []
+    assert trivial(*own, quality("local", "text", 0.6), baseline("text")) == ([], ["text"])
+    assert trivial(*own, baseline("text", area=0.6)) == ([], ["text"])
     both = [quality("sdpa", "image", 0.5), baseline("image", bag=0.51), *own]
-    assert "No mechanism beats lucky guessing on image, nor the bag of tokens on text." in caveats(
+    assert "No mechanism beats lucky guessing on image, nor the best shortcut on text." in caveats(
         analysed([*both, baseline("text", bag=0.7)])
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import EXACT, LOCAL, NO_MIXING
 from lra.core.cells import VerifyCell
 from lra.core.findings import Finding
 from lra.core.records import Record
@@ -192,6 +192,14 @@ def test_a_shortcut_that_is_not_beaten_is_marked() -> None:
     found = board([*run(accuracy, dict.fromkeys(accuracy, 1.0)), baseline("text", bag=0.6)])
     beaten = {one.key.mechanism: one.beats_shortcut for one in found.entries}
     assert beaten == {EXACT: True, "linear": False, "performer": False, "full": True}
+
+
+def test_a_control_is_a_shortcut_and_no_choice() -> None:
+    accuracy = {EXACT: 0.9, "linear": 0.7, LOCAL: 0.75, NO_MIXING: 0.5}
+    found = board(run(accuracy, {EXACT: 1.0, "linear": 0.9, LOCAL: 0.1, NO_MIXING: 0.05}))
+    beaten = {one.key.mechanism: one.beats_shortcut for one in found.entries}
+    assert beaten == {EXACT: True, "linear": False, LOCAL: None, NO_MIXING: None}
+    assert members(found) == {EXACT, "linear"}
 
 
 def test_the_headline_has_at_most_five_sentences_and_no_digit_of_chance() -> None:

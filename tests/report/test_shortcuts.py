@@ -61,6 +61,15 @@ def test_all_that_does_without_stands_beside_exact_attention():
     assert found["margin"].number == pytest.approx(0.3)
 
 
+def test_local_mixing_and_trees_are_shortcuts():
+    simple = sample.baseline("text", trees=0.7, area=0.51)
+    local = sample.quality("local", "text", 0.72)
+    found = rows([*records()[:-1], simple, local, shuffled(0.53)])["text"]
+    assert (found["trees"].text, found["local mixing"].text) == ("70", "72")
+    assert (found["rule of thumb"].text, found["rule of thumb"].note) == ("51", "area")
+    assert (found["margin"].text, found["margin"].note) == ("+18", "over local mixing")
+
+
 def test_a_reference_has_no_control_that_the_run_did_not_ask_for():
     theirs = {"machine": sample.THERE, "seed": 7}
     assert sections(analysed(records(), [shuffled(0.53, **theirs)])) == []

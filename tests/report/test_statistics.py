@@ -209,10 +209,12 @@ def test_the_runs_own_row_is_the_one_to_compare_with() -> None:
 def test_rows_go_from_the_best_and_ranks_are_over_tasks() -> None:
     rows, section = differences(*everything()), only(*everything())
     assert [*rows][::3] == ["sdpa", "identity"]
+    # Controls have no rank.
     ranks = [rows[name]["average rank"].text for name in ("sdpa", "identity")]
-    assert ranks == ["1.0", "4.0"]
+    assert ranks == ["1.0", "n/a"]
     (figure,) = section.figures
-    assert all(name in figure.svg for name in ("sdpa", "performer", "identity", "CD "))
+    assert all(name in figure.svg for name in ("sdpa", "performer", "linear", "CD "))
+    assert "identity" not in figure.svg
     # Two mechanisms have no ranks.
     two = only(*trained("sdpa", 0.8), *trained("identity", 0.5))
     assert two.figures == () and "average rank" not in two.tables[1].columns

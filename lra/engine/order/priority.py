@@ -6,7 +6,7 @@ No time spent is to be lost, and every figure is to be known once before any is 
    a round with a recent figure;
 2. first seeds and replicates before second ones;
 3. references: baselines of a task and ceilings of the machine, then trainings of `sdpa` (exact
-   attention) and `identity` (the floor);
+   attention) and of the controls, `identity` (the floor) and `local`;
 4. the shortest by earlier records, for the most results in the time; then cells without an
    estimate, in the order of the plan.
 
@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from heapq import merge
 from statistics import fmean
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import CONTROLS, EXACT
 from lra.core.cells import BaselineCell, CeilingCell, QualityCell
 from lra.engine.jobs import Job
 from lra.engine.order.due import round_of
@@ -86,6 +86,6 @@ def _rank(job: Job) -> int:
     """0 and 1 for references, 2 for other cells."""
     if isinstance(job.cell, BaselineCell | CeilingCell):
         return 0
-    if isinstance(job.cell, QualityCell) and job.cell.mechanism.name in (EXACT, NO_MIXING):
+    if isinstance(job.cell, QualityCell) and job.cell.mechanism.name in (EXACT, *CONTROLS):
         return 1
     return 2

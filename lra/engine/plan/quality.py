@@ -8,7 +8,7 @@ import msgspec
 
 from lra.core import catalogue
 from lra.core.cards import AttentionCard, TaskMetric
-from lra.core.catalogue import EXACT, NO_MIXING, Target
+from lra.core.catalogue import CONTROLS, EXACT, Target
 from lra.core.cells import BaselineCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.hashing import value_hash
@@ -79,7 +79,7 @@ def _first_trainings(
 ) -> Iterator[tuple[Target, Target, QualityCell]]:
     for name in block.only:
         catalogue.find("mechanism", name)
-    for target in run.with_anchors(run.spec.baselines, (EXACT, NO_MIXING)):
+    for target in run.with_anchors(run.spec.baselines, (EXACT, *CONTROLS)):
         if block.only and target.name not in block.only:
             continue
         for task in run.tasks_of(block):

@@ -114,7 +114,7 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     """Real data by task: a path or `hub:NAME`."""
     baselines: Annotated[
         bool,
-        Option("Train exact attention and no mixing too, instead of showing reference rows."),
+        Option("Train exact attention and the controls too, instead of showing reference rows."),
     ] = False
     profile: Annotated[
         bool,

@@ -27,12 +27,18 @@ def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
         method: dict[str, object] = {}
     else:
         # scikit-learn takes a second to import, and other cells do without.
+        from lra.measure import trees
         from lra.measure.baselines import FITTED_ROWS, STEPS, baselines
 
         found = baselines(dataset)
         rows = min(FITTED_ROWS, len(dataset.train))
         fitted = f"logistic regression, at most {STEPS} steps of L-BFGS, on the first {rows:,} "
-        method = {"bag of tokens": f"{fitted}training rows"}
+        boosted = f"{trees.TREES} of scikit-learn's histogram gradient boosting, on the first "
+        rows = min(trees.FITTED_ROWS, len(dataset.train))
+        method = {
+            "bag of tokens": f"{fitted}training rows",
+            "trees": f"{boosted}{rows:,} training rows, {trees.SEGMENTS} segments",
+        }
     if task.card.metric == "accuracy":
         method["largest class of the test split"] = _majority_share(dataset.test)
     found |= task.rules_of_thumb(dataset)

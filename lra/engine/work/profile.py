@@ -21,7 +21,7 @@ def run(cell: ProfileCell, job: Job, report: Report) -> Outcome:
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
     position = catalogue.load(catalogue.find("position", cell.model.position))
     report(Progress(phase="data"))
-    _, dataset = load(cell.data, job)
+    task, dataset = load(cell.data, job)
     report(Progress(phase="build"))
     model = model_for(
         dataset,
@@ -31,6 +31,7 @@ def run(cell: ProfileCell, job: Job, report: Report) -> Outcome:
         position=cast(type[Position], position),
         rules=cell.data.rules,
         seed=0,
+        picture_width=task.card.picture_width(cell.data.length),
     )
     measured = measure_profile(
         model,

@@ -74,6 +74,7 @@ def _train(
         position=cast(type[Position], position),
         rules=cell.data.rules,
         seed=cell.seed,
+        picture_width=task.card.picture_width(cell.data.length),
     )
     method: dict[str, Any] = {
         "device": place.type,

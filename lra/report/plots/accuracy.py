@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lra.core.catalogue import NO_MIXING
+from lra.core.catalogue import CONTROLS
 from lra.report.accuracy import Accuracies
+from lra.report.baselines import CONTROL_NAMES
 from lra.report.model import Figure, Row, Table
 from lra.report.plots.lines import WIDTH
 from lra.report.plots.names import short_names
@@ -20,6 +21,7 @@ _LINES: tuple[tuple[str, Any], ...] = (
     ("#7a5195", (0, (4, 2))),
     ("#59636e", (0, (1, 1.5))),
     ("#7f6000", (0, (5, 1.5, 1, 1.5))),
+    ("#3a6b35", (0, (3, 1, 1, 1, 1, 1))),
 )
 _ACROSS = 5
 """Number of panels side by side."""
@@ -29,7 +31,7 @@ _LETTERS = 80
 
 def accuracy_figure(table: Table, scores: Accuracies, looks: Looks) -> Figure | None:
     """Return the dots of a table of accuracies; None where no mechanism has a figure."""
-    rows = [row for row in table.rows if row.mechanism and row.mechanism != NO_MIXING]
+    rows = [row for row in table.rows if row.mechanism and row.mechanism not in CONTROLS]
     rows = [row for row in rows if any(value.number is not None for value in row.values)]
     if len(rows) < 2:
         return None
@@ -90,11 +92,10 @@ def _dots(axes: Axes, rows: Sequence[Row], place: int, looks: Looks) -> None:
 
 
 def _looks(rows: Sequence[Row], looks: Looks) -> list[tuple[str, Any]]:
-    """Colours and dashes of baselines: no mixing in its own, the others in order."""
+    """Colours and dashes of baselines: controls in their own, the others in order."""
     others = iter(_LINES * len(rows))
-    return [
-        (looks.of(row.mechanism).colour, "-") if row.mechanism else next(others) for row in rows
-    ]
+    own = [looks.of(row.mechanism) if row.mechanism else None for row in rows]
+    return [(look.colour, look.dash) if look else next(others) for look in own]
 
 
 def _legend(figure: Any, rows: Sequence[Row], looks: Looks) -> None:
@@ -105,7 +106,8 @@ def _legend(figure: Any, rows: Sequence[Row], looks: Looks) -> None:
         for colour, dash in _looks(rows, looks)
     ]
     if handles:
-        labels = [f"no mixing ({r.label})" if r.mechanism else r.label for r in rows]
+        names = [CONTROL_NAMES.get(row.mechanism, "") for row in rows]
+        labels = [f"{n} ({r.label})" if n else r.label for n, r in zip(names, rows, strict=True)]
         figure.legend(
             handles, shortened(labels, 28), loc="outside lower center", ncols=4, frameon=False
         )

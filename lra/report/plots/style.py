@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import EXACT, LOCAL, NO_MIXING
 from lra.core.escape import escape_controls
 from lra.report.plots.compact import compact
 
@@ -162,8 +162,9 @@ def _digest(text: str) -> int:
 _ANCHORS = {
     EXACT: Look(INK, "-", "o"),
     NO_MIXING: Look("#949494", (0, (1, 1.2)), "o"),
+    LOCAL: Look("#949494", (0, (4, 1.5)), "s"),
 }
-"""Black for exact attention, dotted grey for the floor."""
+"""Black for exact attention, grey for the controls: the floor dotted, local mixing dashed."""
 
 
 _DIGITS = re.compile(r"(?<![\w#.])-?\d+\.\d{3,}")

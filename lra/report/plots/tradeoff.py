@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import CONTROLS, EXACT
 from lra.report.leaderboard import Entry, Leaderboard
 from lra.report.model import Figure
 from lra.report.plots.labels import Box, beside_circles
@@ -137,7 +137,7 @@ def _names(
     for one, text, point, label, radius, colour in zip(
         placed, texts, points, labels, radii, colours, strict=True
     ):
-        strong = one.key.mechanism in (EXACT, NO_MIXING) or one.key.origin == "run"
+        strong = one.key.mechanism in (EXACT, *CONTROLS) or one.key.origin == "run"
         axes.annotate(
             text,
             point,

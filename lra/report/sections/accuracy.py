@@ -1,4 +1,4 @@
-"""Accuracy by task, and bits per byte: mechanisms with no mixing and the simple baselines."""
+"""Accuracy by task, and bits per byte: mechanisms, baselines, and the best shortcut."""
 
 from __future__ import annotations
 
@@ -8,24 +8,38 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import pandas as pd
 
-from lra.core.catalogue import NO_MIXING
+from lra.core.catalogue import CONTROLS
 from lra.core.cells import QualityCell
 from lra.report.accuracy import Accuracies, Column, Score, scored, winner
 from lra.report.analysis import Analysis
-from lra.report.baselines import BAG, ENTROPY, MAJORITY, Simple, simple
+from lra.report.baselines import (
+    BAG,
+    ENTROPY,
+    MAJORITY,
+    NAMED,
+    TREES,
+    Simple,
+    shortcut,
+    simple,
+    unbeaten,
+)
 from lra.report.doubts import impossible
 from lra.report.load.frame import typed
 from lra.report.load.measurement import Measurement, protocol_hash
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.accuracy import accuracy_figure
 from lra.report.rows import Key, missing, of, of_the_run, reference_notes, row_keys
-from lra.report.words import NO_VALUE, NOT_RUN, figures, listing_of, percent
+from lra.report.words import DAGGER, NO_VALUE, NOT_RUN, figures, listing_of, percent
 
 BASELINES = "Baselines"
+BEST = "best shortcut"
 _COARSE = 0.005
 """Above this standard error of sampling an accuracy of one seed is told in whole percent."""
 _NAMED = 5
 """Trainings that a note names."""
+UNBEATEN = (
+    f"{DAGGER}: not surely better than the best shortcut; nothing is shown about attention there."
+)
 _ELSEWHERE = "The other mechanisms of the reference are in the plot and in report.csv."
 
 
@@ -45,6 +59,10 @@ class Scores(msgspec.Struct, frozen=True):
     """Origin, variant and protocol of trainings that need fewer bits than possible."""
     baselines: dict[str, dict[str, Simple]]
     """Simple baselines by column, then by metric."""
+    shortcuts: dict[str, Simple | None]
+    """Best shortcut of each column."""
+    unbeaten: frozenset[tuple[str, str, str]]
+    """Origin, variant and protocol of scores that are not surely better than it."""
     figures: pd.DataFrame
 
 
@@ -71,6 +89,7 @@ def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
         }
         (means[key],) = typed(of(scores.means, key), Score)
     left_out = impossible(analysis.evidence, scores)
+    shortcuts = {p: shortcut(analysis.evidence, scores, column) for p, column in wanted.items()}
     return Scores(
         of=scores,
         keys=keys,
@@ -83,6 +102,8 @@ def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
             protocol: simple(analysis.evidence, scores, column)
             for protocol, column in wanted.items()
         },
+        shortcuts=shortcuts,
+        unbeaten=unbeaten(scores, shortcuts),
         figures=own,
     )
 
@@ -108,9 +129,9 @@ def present(scores: Scores, analysis: Analysis) -> Section:
     several = any(place.n > 1 for place in scores.places.values())
     rows = [
         key.row(
-            _values(scores, key, several), BASELINES if key.mechanism == NO_MIXING else "Mechanisms"
+            _values(scores, key, several), BASELINES if key.mechanism in CONTROLS else "Mechanisms"
         )
-        for key in sorted(scores.keys, key=lambda key: key.mechanism == NO_MIXING)
+        for key in sorted(scores.keys, key=lambda key: key.mechanism in CONTROLS)
     ]
     bits = of.lower
     table = Table(
@@ -125,15 +146,19 @@ def present(scores: Scores, analysis: Analysis) -> Section:
         rows=(*rows, *_simple_rows(scores)),
         notes=(
             *_notes(of, several, any(scores.best.values())),
+            *([UNBEATEN] if scores.unbeaten else []),
             *_machine_notes(scores.figures),
             *reference_notes(scores.figures, scores.keys),
         ),
     )
     drawing = None if bits else accuracy_figure(table, of, analysis.looks)
-    few = of_the_run(table.rows)
-    if drawing is not None and len(few) < len(table.rows):
-        notes = (*table.notes, _ELSEWHERE)
-        table = msgspec.structs.replace(table, rows=few, notes=notes)
+    few, notes = of_the_run(table.rows), table.notes
+    if drawing is None:
+        few = table.rows
+    elif len(few) < len(table.rows):
+        notes = (*notes, _ELSEWHERE)
+    # The plot has a line for each baseline, and so for the best.
+    table = msgspec.structs.replace(table, rows=(*few, *_best_row(scores)), notes=notes)
     return Section(
         topic="Bits per byte" if bits else "Accuracy",
         setting=", ".join(of.setting.parts),
@@ -154,6 +179,7 @@ def _values(scores: Scores, key: Key, several: bool) -> list[Value]:
             doubt="below the entropy"
             if (key.origin, key.variant, column.protocol) in scores.impossible
             else "",
+            is_beaten=(key.origin, key.variant, column.protocol) in scores.unbeaten,
         )
         for column in scores.of.columns
     ]
@@ -176,6 +202,7 @@ def _value(
     rate: str | None = None,
     best: bool = False,
     doubt: str = "",
+    is_beaten: bool = False,
 ) -> Value:
     """Mean over the seeds that ended well, with the endings of the others."""
     if place is None:
@@ -190,7 +217,8 @@ def _value(
     notes += [missing(place.endings).text] if place.endings else []
     notes += [rate] if rate else []
     notes += [doubt] if doubt else []
-    return Value(score_text(place, rows, bits), ", ".join(notes), place.mean, best)
+    text = score_text(place, rows, bits)
+    return Value(f"{text} {DAGGER}" if is_beaten else text, ", ".join(notes), place.mean, best)
 
 
 def score_text(place: Score, rows: int, bits: bool = False) -> str:
@@ -205,8 +233,8 @@ def score_text(place: Score, rows: int, bits: bool = False) -> str:
 
 
 def _simple_rows(scores: Scores) -> list[Row]:
-    """Rows of majority, bag of tokens and, where a task has any, its best rule of thumb; for bits
-    per byte one row for each, worst first."""
+    """Rows of trees, bag of tokens, majority and, where a task has any, its best rule of thumb; for
+    bits per byte one row for each, worst first."""
     columns = [scores.baselines[column.protocol] for column in scores.of.columns]
     if scores.of.lower:
         names = {one.metric: one.name for own in columns for one in own.values()}
@@ -217,6 +245,7 @@ def _simple_rows(scores: Scores) -> list[Row]:
         return sorted(found, key=lambda row: -max(value.number or 0.0 for value in row.values))
     rules = [_rule(own) for own in columns]
     rows = [
+        _simple_row(TREES, [own.get(TREES) for own in columns], scores),
         _simple_row(BAG.replace("_", " "), [own.get(BAG) for own in columns], scores),
         _simple_row(MAJORITY, [own.get(MAJORITY) for own in columns], scores),
         *([_simple_row("rule of thumb", rules, scores)] if any(rules) else []),
@@ -225,18 +254,26 @@ def _simple_rows(scores: Scores) -> list[Row]:
 
 
 def _rule(own: dict[str, Simple]) -> Simple | None:
-    rules = [one for one in own.values() if one.metric not in (BAG, MAJORITY)]
+    rules = [one for one in own.values() if one.metric not in NAMED]
     return max(rules, key=lambda one: (one.value, one.name), default=None)
 
 
-def _simple_row(name: str, found: Sequence[Simple | None], scores: Scores) -> Row:
+def _best_row(scores: Scores) -> list[Row]:
+    """Row of the best shortcut of each column, each with its name; none where there is none."""
+    found = [scores.shortcuts[column.protocol] for column in scores.of.columns]
+    return [_simple_row(BEST, found, scores, named=True)] if any(found) else []
+
+
+def _simple_row(
+    name: str, found: Sequence[Simple | None], scores: Scores, named: bool = False
+) -> Row:
     bits, values = scores.of.lower, []
     for one in found:
         if one is None:
             values.append(Value(NO_VALUE))
         else:
             text = figures(one.value) if bits else percent(one.value)
-            own = one.name if one.metric not in (BAG, MAJORITY) and not bits else ""
+            own = one.name if named or (one.metric not in NAMED and not bits) else ""
             values.append(Value(text, own, one.value))
     if scores.of.averaged:
         means = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import CONTROLS, EXACT
 from lra.core.cells import BaselineCell
 from lra.core.findings import Finding
 from lra.report.analysis import Analysis
@@ -39,7 +39,7 @@ _NOTES = (
 def sections(analysis: Analysis) -> list[Section]:
     """Return the section on proved claims; none without a whole check among the records."""
     found = checks(analysis.evidence)
-    asked = {*_mechanisms(analysis), EXACT, NO_MIXING}
+    asked = {*_mechanisms(analysis), EXACT, *CONTROLS}
     own = [one for one in found if one.origin == "run" or one.mechanism in asked]
     return [present(own)] if own else []
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from lra.core.catalogue import NO_MIXING
+from lra.core.catalogue import CONTROLS
 from lra.core.cells import CeilingCell, EfficiencyCell, ProfileCell, ShowCell, VerifyCell
 from lra.core.escape import escape_controls
 from lra.core.records import Record
 from lra.report.accuracy import ACCURACY, Accuracies
 from lra.report.analysis import Analysis
-from lra.report.baselines import BAG, guessing, simple
+from lra.report.baselines import guessing, shortcut
 from lra.report.doubts import doubts
 from lra.report.load.protocol_mismatch import ProtocolMismatch
 from lra.report.words import STATUS, count, listing, listing_of
@@ -49,36 +49,36 @@ def _doubtful(analysis: Analysis) -> str:
 
 
 def _trivial(analysis: Analysis) -> str:
-    """Sentences on tasks where no mechanism beats guessing, or counting tokens."""
+    """Sentences on tasks where no mechanism beats guessing, or the best shortcut."""
     lucky: list[str] = []
-    counted: list[str] = []
+    short: list[str] = []
     for scores in analysis.accuracies:
         if scores.metric == ACCURACY:
             where = "" if scores is analysis.main else f" ({', '.join(scores.setting.parts)})"
             stuck, below = not_above(analysis, scores)
             lucky += [f"{title}{where}" for title in stuck]
-            counted += [f"{title}{where}" for title in below]
+            short += [f"{title}{where}" for title in below]
     parts = [f"lucky guessing on {listing(lucky)}"] if lucky else []
-    parts += [f"the bag of tokens on {listing(counted)}"] if counted else []
+    parts += [f"the best shortcut on {listing(short)}"] if short else []
     return f"No mechanism beats {', nor '.join(parts)}." if parts else ""
 
 
 def not_above(analysis: Analysis, scores: Accuracies) -> tuple[list[str], list[str]]:
     """Return the columns where no training beats the luck of guessing, and those where no mechanism
-    beats a bag of tokens above it."""
+    beats the best shortcut above it."""
     stuck, below = [], []
     for column in scores.columns:
         chance = guessing(analysis.evidence, scores, column)
         own = scores.pooled[scores.pooled["protocol"] == column.protocol]
-        own = own[own["mechanism"] != NO_MIXING]
+        own = own[~own["mechanism"].isin(CONTROLS)]
         seeds = [value for one in own["seeds"] for value in one.values()]
         if chance is None or not seeds:
             continue
         rows = column.rows.test
         if not any(above_chance(value, chance, rows) for value in seeds):
             stuck.append(column.title)
-        bag = simple(analysis.evidence, scores, column).get(BAG)
-        if bag and above_chance(bag.value, chance, rows) and own["mean"].max() <= bag.value:
+        best = shortcut(analysis.evidence, scores, column)
+        if best and above_chance(best.value, chance, rows) and own["mean"].max() <= best.value:
             below.append(column.title)
     return stuck, below
 

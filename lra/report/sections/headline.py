@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import CONTROLS, EXACT, NO_MIXING
 from lra.report.analysis import Analysis
 from lra.report.leaderboard import Entry, Leaderboard, leaderboard
 from lra.report.model import Headline, Table
@@ -58,7 +58,7 @@ def terminal_summary(analysis: Analysis) -> tuple[tuple[str, ...], str]:
         return (*told, *caveats(analysis)), plain_text(tables[0]) if tables else ""
     table = leaderboard_table(board)
     wanted = [
-        row for row in table.rows if row.origin == "run" or row.mechanism in (EXACT, NO_MIXING)
+        row for row in table.rows if row.origin == "run" or row.mechanism in (EXACT, *CONTROLS)
     ]
     small = Table(table.id, table.title, table.caption, table.corner, table.columns, tuple(wanted))
     text = plain_text(small)
@@ -105,9 +105,9 @@ def sentences(board: Leaderboard) -> list[str]:
 
 
 def _asked(board: Leaderboard) -> list[Entry]:
-    """Mechanisms of the run, without exact attention and the floor where there are others."""
+    """Mechanisms of the run, without exact attention and the controls where there are others."""
     own = [one for one in board.entries if one.key.origin == "run"]
-    others = [one for one in own if one.key.mechanism not in (EXACT, NO_MIXING)]
+    others = [one for one in own if one.key.mechanism not in (EXACT, *CONTROLS)]
     return others or [one for one in own if one.key.mechanism == EXACT] or own
 
 
@@ -230,4 +230,4 @@ def _doubt_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
     if not low:
         return ""
     names = listing_of([board.name(one) for one in low], _NAMED)
-    return f"On some task not surely better than the best simple baseline: {names}."
+    return f"On some task not surely better than the best shortcut: {names}."

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import EXACT
 from lra.report.leaderboard import Entry, Leaderboard, Ratio
 from lra.report.model import Row, Table, Value
 from lra.report.plots.names import hollow_note
 from lra.report.sections.accuracy import score_text
-from lra.report.words import NO_VALUE, TIMES, figures, listing
+from lra.report.words import DAGGER, NO_VALUE, TIMES, figures, listing
 
 DOING = {"train": "training", "forward": "forward"}
 _LEAST = 0.001
@@ -60,8 +60,8 @@ def _accuracy(one: Entry, board: Leaderboard) -> Value:
     if one.score is None or math.isnan(one.score.mean):
         return Value(NO_VALUE)
     text = accuracy_text(one, board)
-    fails = one.beats_shortcut is False and one.key.mechanism != NO_MIXING
-    return Value(f"{text} †" if fails else text, "", one.score.mean, one.key in board.front)
+    fails = one.beats_shortcut is False
+    return Value(f"{text} {DAGGER}" if fails else text, "", one.score.mean, one.key in board.front)
 
 
 def ratio_value(one: Ratio | None, best: bool = False) -> Value:
@@ -102,7 +102,10 @@ COLUMNS: Sequence[tuple[str, Callable[[Entry, Leaderboard], Value]]] = (
 mode of the timed calls."""
 
 
-UNSURE = "†: on some task not surely better than the best simple baseline."
+UNSURE = (
+    f"{DAGGER}: on some task not surely better than the best shortcut; nothing is shown about "
+    "attention there."
+)
 
 
 def _caption(board: Leaderboard) -> str:

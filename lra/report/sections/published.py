@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from lra.core import published
-from lra.core.catalogue import NO_MIXING
+from lra.core.catalogue import CONTROLS
 from lra.core.escape import escape_controls
 from lra.core.published import Quality
 from lra.report.accuracy import ACCURACY, Accuracies, Column, Score, scored
@@ -79,7 +79,7 @@ def _is_as_long(scores: Accuracies, lines: Sequence[Line]) -> bool:
 def analyse(scores: Accuracies, papers: Sequence[Quality]) -> list[Line]:
     """Return the published rows for mechanisms and tasks of a table."""
     tasks = {column.task for column in scores.columns}
-    known = sorted(set(scores.pooled["mechanism"]) - {NO_MIXING})
+    known = sorted(set(scores.pooled["mechanism"]).difference(CONTROLS))
     return [
         Line(mechanism, paper, row)
         for mechanism in known

@@ -11,11 +11,20 @@ from statistics import fmean, stdev
 import msgspec
 import pandas as pd
 
-from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.catalogue import EXACT, LOCAL, NO_MIXING
 from lra.core.cells import QualityCell
 from lra.report.accuracy import ACCURACY, Accuracies, Column, Score
 from lra.report.analysis import Analysis
-from lra.report.baselines import BAG, ENTROPY, MAJORITY, simple, solver
+from lra.report.baselines import (
+    BAG,
+    CONTROL_NAMES,
+    ENTROPY,
+    MAJORITY,
+    NAMED,
+    TREES,
+    simple,
+    solver,
+)
 from lra.report.load.measurement import protocol_hash
 from lra.report.load.settings import QualitySetting
 from lra.report.model import Row, Section, Table, Value
@@ -25,11 +34,11 @@ from lra.report.words import NOT_RUN, figures, percent
 
 TOPIC = "Shortcuts"
 SHUFFLED = "shuffled input"
-_NOTHING = "no mixing"
+_NOTHING, _LOCAL = CONTROL_NAMES[NO_MIXING], CONTROL_NAMES[LOCAL]
 _RULE = "rule of thumb"
 _BAG = BAG.replace("_", " ")
 _NONE = "none"
-_ORDER = (_NOTHING, SHUFFLED, _BAG, MAJORITY, _RULE)
+_ORDER = (_LOCAL, _NOTHING, SHUFFLED, TREES, _BAG, MAJORITY, _RULE)
 _TEXT = (
     "A shortcut does without attention over the whole input in its order; a task tests attention "
     "as far as exact attention beats the best shortcut."
@@ -138,6 +147,7 @@ def analyse(analysis: Analysis, scores: Accuracies, control: _Shuffled) -> list[
         exact = _of_origin(_scores(own[own["mechanism"] == EXACT]))
         without = {
             **_windows(own, column, configs),
+            **_trained(_LOCAL, _scores(own[own["mechanism"] == LOCAL])),
             **_trained(_NOTHING, _scores(own[own["mechanism"] == NO_MIXING])),
             **_trained(SHUFFLED, control.get(column.protocol, ())),
             **_simple(analysis, scores, column),
@@ -192,14 +202,11 @@ def _windows(own: pd.DataFrame, column: Column, configs: Mapping[str, str]) -> d
 def _simple(analysis: Analysis, scores: Accuracies, column: Column) -> dict[str, Shortcut]:
     """Simple baselines; the best among rules of thumb."""
     known = simple(analysis.evidence, scores, column)
-    names = {BAG: _BAG, MAJORITY: MAJORITY}
     found = {
-        names[metric]: Shortcut(_score([one.value]))
-        for metric, one in known.items()
-        if metric in names
+        one.name: Shortcut(_score([one.value])) for metric, one in known.items() if metric in NAMED
     }
     sign = -1.0 if scores.lower else 1.0
-    rules = [one for metric, one in known.items() if metric not in (*names, ENTROPY)]
+    rules = [one for metric, one in known.items() if metric not in (*NAMED, ENTROPY)]
     best = max(rules, key=lambda one: (sign * one.value, one.name), default=None)
     return found | ({_RULE: Shortcut(_score([best.value]), best.name)} if best else {})
 
@@ -263,5 +270,7 @@ def _shortcut(one: Certificate, name: str) -> Value:
     if found is not None:
         return _value(one, found.score, found.name)
     # A task with a label for each token has no answers apart from its tokens: nothing to shuffle.
-    never = name in (_BAG, MAJORITY, _RULE) or (name == SHUFFLED and one.column.cell.model.causal)
+    never = name in (TREES, _BAG, MAJORITY, _RULE) or (
+        name == SHUFFLED and one.column.cell.model.causal
+    )
     return Value(_NONE if never else NOT_RUN)

@@ -110,8 +110,8 @@ def _tests(scores: Accuracies, found: Statistics, analysis: Analysis) -> Table:
             )
             values.append(value)
         if found.ranks is not None:
-            rank = found.ranks.average[rank_name(key)]
-            values.append(Value(f"{rank:.1f}", "", rank))
+            rank = found.ranks.average.get(rank_name(key))
+            values.append(Value(NO_VALUE) if rank is None else Value(f"{rank:.1f}", "", rank))
         values.append(_beyond_luck(scores, key, analysis))
         rows.append(key.row(values))
     return Table(
