@@ -29,7 +29,7 @@ class LocalState(NamedTuple):
 
 
 class Local(Mixer):
-    """A convolution of width 9 over all channels, in a picture of 3 x 3 pixels.
+    """W GELU(convolution of width 9 over all channels), in a picture of 3 x 3 pixels.
 
     The control of every task: a model that looks at places side by side, pools them, and never
     compares two that are far apart. A task on which it does well shows nothing about attention.
@@ -50,6 +50,7 @@ class Local(Mixer):
         year=2017,
         time="O(n d^2)",
         memory="O(n d)",
+        linear=False,
         without_effect=("position", "special_BN"),
         capabilities=Capabilities(
             bidirectional=True,
@@ -74,14 +75,18 @@ class Local(Mixer):
         super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
         self._offsets = _offsets(dims.picture_width)
         self.weigh = nn.Linear(TAPS * dims.width, dims.width, bias=dims.projection_biases)
-        nn.init.xavier_uniform_(self.weigh.weight)
-        if dims.projection_biases:
-            nn.init.zeros_(self.weigh.bias)
+        # Neighbours have to be compared before they are added up: without a function that bends in
+        # between, a model learns no shape in the steps that attention takes.
+        self.output = nn.Linear(dims.width, dims.width, bias=dims.projection_biases)
+        for projection in (self.weigh, self.output):
+            nn.init.xavier_uniform_(projection.weight)
+            if dims.projection_biases:
+                nn.init.zeros_(projection.bias)
 
     def mix(
         self, x_BND: Tensor, context: Context, state: LocalState | None = None
     ) -> tuple[Tensor, LocalState | None]:
-        """Return the weighted neighbours of each position and the advanced state."""
+        """Return what each position makes of its neighbours, and the advanced state."""
         n, mask_BN = x_BND.shape[1], context.query_mask_BN
         if mask_BN is not None:
             # Real positions first; the zeros behind them are those beyond the end.
@@ -95,7 +100,7 @@ class Local(Mixer):
             seen_BMD = torch.cat([state.recent_BSD, x_BND], dim=1)
             state = self._advance(state, seen_BMD, mask_BN, n)
         taps = [seen_BMD[:, o - self._offsets[0] :][:, :n] for o in self._offsets]
-        y_BND = self.weigh(torch.cat(taps, dim=-1))
+        y_BND = self.output(F.gelu(self.weigh(torch.cat(taps, dim=-1))))
         if mask_BN is not None:
             y_BND = y_BND.gather(1, order_BN.argsort(dim=1).unsqueeze(-1).expand_as(y_BND))
         return y_BND, state
@@ -114,9 +119,10 @@ class Local(Mixer):
         return LocalState(recent_BSD, state.seen_B + n)
 
     def oracle(self, x_BND: Tensor, context: Context) -> Tensor:
-        """Return the sum over the taps, each a matrix that shifts the real positions."""
+        """Return the layer with its convolution as a sum over the taps, each of them a matrix that
+        shifts the real positions."""
         weight_DTD = torch.unflatten(self.weigh.weight.double(), 1, (TAPS, -1))
-        y_BND = torch.zeros_like(x_BND, dtype=torch.float64)
+        sum_BND = torch.zeros_like(x_BND, dtype=torch.float64)
         shift = self._offsets[-1] if context.causal else 0
         for example, u_ND in enumerate(x_BND.double()):
             mask_BN = context.query_mask_BN
@@ -126,12 +132,15 @@ class Local(Mixer):
             row_R = torch.arange(len(u_RD), device=u_ND.device)
             for tap, offset in enumerate(self._offsets):
                 moved_RR = (row_R - row_R.unsqueeze(1) == offset - shift).double()
-                y_BND[example, real_N] += moved_RR @ u_RD @ weight_DTD[:, tap].T
-        return y_BND if self.weigh.bias is None else y_BND + self.weigh.bias.double()
+                sum_BND[example, real_N] += moved_RR @ u_RD @ weight_DTD[:, tap].T
+        sum_BND = sum_BND + (0 if self.weigh.bias is None else self.weigh.bias.double())
+        bent_BND = 0.5 * sum_BND * (1 + torch.erf(sum_BND / math.sqrt(2)))
+        bias = 0 if self.output.bias is None else self.output.bias.double()
+        return bent_BND @ self.output.weight.double().T + bias
 
     def operations(self, n: int, *, causal: bool = False) -> int:
-        """One product of all taps, in either direction."""
-        return 2 * n * TAPS * self.dims.width * self.dims.width
+        """One product of all taps and one of the output, in either direction."""
+        return 2 * n * (TAPS + 1) * self.dims.width * self.dims.width
 
     def init_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype

@@ -1,7 +1,7 @@
 """Rules of thumb on ListOps: the outermost operator, alone and with the digits that are its own.
 
-An expression is read in one pass that counts brackets: nothing nested is worked out. What a rule
-answers where it has to guess is counted on the training rows.
+An expression is read in one pass that counts brackets: nothing nested is worked out. The answer
+of a rule that has to guess is counted on the training rows.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ SIZES = {"width": 12, "qkv_width": 16, "heads": 2, "max_length": 20}
         {"heads": -2},
         {"heads": 3},
         {"max_length": 0},
+        {"picture_width": 0},
         {"dropout": 1.0},
         {"dropout": 1.5},
         {"dropout": float("nan")},

@@ -12,7 +12,7 @@ import torch
 from engine_jobs import recalling, training
 
 from lra.core.cards import TaskMetric
-from lra.core.protocol import Mechanism
+from lra.core.protocol import DataSpec, Mechanism, Rows
 from lra.engine.jobs import Job
 from lra.engine.work import quality
 from lra.models.encoder import Encoder
@@ -69,3 +69,26 @@ def test_what_depends_on_its_padding_is_trained_and_looked_at_at_full_length(
             assert widths == {job.cell.data.length}
         else:
             assert min(widths) < job.cell.data.length
+
+
+@pytest.mark.parametrize(("task", "length", "width"), [("image", 144, 12), ("listops", 32, None)])
+def test_a_mechanism_is_told_how_wide_the_rows_of_a_picture_are(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, task: str, length: int, width: int | None
+) -> None:
+    told = []
+
+    class StoppedError(Exception):
+        pass
+
+    def spy(*args: object, picture_width: int | None, **options: object) -> None:
+        told.append(picture_width)
+        raise StoppedError
+
+    monkeypatch.setattr(quality, "model_for", spy)
+    job = recalling("identity", cache)
+    rows = Rows(train=8, validation=4, test=4)
+    data = DataSpec(task=task, hash=f"{task} {length}", length=length, rows=rows)
+    job = changed(job, data=data)
+    with pytest.raises(StoppedError):
+        quality.run(job.cell, msgspec.structs.replace(job, task=task), lambda progress: None)
+    assert told == [width]

@@ -169,8 +169,10 @@ def test_the_mechanism_gets_its_sizes(build: Build, mechanisms: Mechanisms) -> N
 
     config = Spy.Config()
     build(mechanism=Spy, config=config, pooling="cls", attention_dropout=0.25,
-          projection_biases=False)  # fmt: skip
-    dims = Dims(8, 12, 3, max_length=7, layers=2, dropout=0.25, projection_biases=False)
+          projection_biases=False, picture_width=3)  # fmt: skip
+    dims = Dims(
+        8, 12, 3, max_length=7, layers=2, dropout=0.25, projection_biases=False, picture_width=3
+    )
     assert asked == [(dims, config, 0), (dims, config, 1)]
     build(mechanism=Spy)
     assert asked[2][0].max_length == 6
