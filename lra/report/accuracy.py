@@ -72,6 +72,8 @@ class Accuracies(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...]
     averaged: tuple[Column, ...]
     """Columns that the mean is over; empty where there is none."""
+    local: tuple[Column, ...]
+    """Columns of the named tasks on which exact attention is not clear of the best shortcut."""
     pooled: pd.DataFrame
     """One row for each mechanism and column: origin, variant, mechanism, label, protocol, task,
     mean, sd, n, low, high, seeds (accuracy by seed), parameters, endings (status, failure, reason
@@ -132,7 +134,7 @@ def _scores(evidence: Evidence, metric: str, setting: str, own: pd.DataFrame) ->
         ]
     )
     averaged = _averaged(columns, pooled) if metric == ACCURACY else ()
-    return Accuracies(under, metric, columns, averaged, pooled, _means(pooled, averaged))
+    return Accuracies(under, metric, columns, averaged, (), pooled, means_over(pooled, averaged))
 
 
 def _pooled(group: pd.DataFrame, rows: int, metric: str) -> dict[str, Any]:
@@ -238,9 +240,11 @@ def _averaged(columns: Iterable[Column], pooled: pd.DataFrame) -> tuple[Column, 
     return tuple(chosen) if len(chosen) > 1 else ()
 
 
-def _means(pooled: pd.DataFrame, averaged: Sequence[Column]) -> pd.DataFrame:
-    """Mean over tasks of each row that has them all; its spread over seeds where all tasks have the
-    same."""
+def means_over(pooled: pd.DataFrame, averaged: Sequence[Column]) -> pd.DataFrame:
+    """Return the mean over tasks of each row that has them all.
+
+    Its spread is over seeds, where all tasks have the same.
+    """
     wanted = {column.protocol for column in averaged}
     found = []
     for key, group in pooled.groupby(ROW, sort=True):

@@ -7,6 +7,7 @@ from lra.report.analysis import Analysis
 from lra.report.assumptions import Assumptions
 from lra.report.costs import costs
 from lra.report.load.select import Evidence
+from lra.report.mixing import mean_over_mixing
 from lra.report.model import Report
 from lra.report.plots.style import Looks
 from lra.report.sections import SECTIONS
@@ -21,7 +22,7 @@ def analyse(evidence: Evidence, assumed: Assumptions | None = None) -> Analysis:
     named = figures[figures["mechanism"] != ""][["mechanism", "variant"]].drop_duplicates()
     return Analysis(
         evidence=evidence,
-        accuracies=tuple(accuracies(evidence)),
+        accuracies=tuple(mean_over_mixing(evidence, one) for one in accuracies(evidence)),
         costs=costs(evidence),
         looks=Looks(named.itertuples(index=False, name=None)),
         assumed=assumed or Assumptions(),

@@ -343,10 +343,12 @@ def _resized(scores: Accuracies | None) -> set[tuple[str, str]]:
 
 
 def _beating(analysis: Analysis, scores: Accuracies | None) -> dict[tuple[str, str], bool]:
-    """Whether a row is surely above the best shortcut on every task that has one."""
+    """Whether a row is surely above the best shortcut on every task that its accuracy is of and
+    that has one."""
     if scores is None:
         return {}
-    best = {c.protocol: shortcut(analysis.evidence, scores, c) for c in scores.columns}
+    columns = scores.averaged or scores.columns
+    best = {c.protocol: shortcut(analysis.evidence, scores, c) for c in columns}
     known = [protocol for protocol, one in best.items() if one is not None]
     own = scores.pooled[scores.pooled["mean"].notna() & scores.pooled["protocol"].isin(known)]
     own = own[~own["mechanism"].isin(CONTROLS)]

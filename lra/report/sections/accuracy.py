@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import pandas as pd
 
-from lra.core.catalogue import CONTROLS
+from lra.core.catalogue import CONTROLS, EXACT
 from lra.core.cells import QualityCell
 from lra.report.accuracy import Accuracies, Column, Score, scored, winner
 from lra.report.analysis import Analysis
@@ -26,10 +26,11 @@ from lra.report.baselines import (
 from lra.report.doubts import impossible
 from lra.report.load.frame import typed
 from lra.report.load.measurement import Measurement, protocol_hash
+from lra.report.mixing import MARGIN
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.accuracy import accuracy_figure
 from lra.report.rows import Key, missing, of, of_the_run, reference_notes, row_keys
-from lra.report.words import DAGGER, NO_VALUE, NOT_RUN, figures, listing_of, percent
+from lra.report.words import DAGGER, NO_VALUE, NOT_RUN, figures, listing, listing_of, percent
 
 BASELINES = "Baselines"
 BEST = "best shortcut"
@@ -146,6 +147,7 @@ def present(scores: Scores, analysis: Analysis) -> Section:
         rows=(*rows, *_simple_rows(scores)),
         notes=(
             *_notes(of, several, any(scores.best.values())),
+            *_local_notes(scores),
             *([UNBEATEN] if scores.unbeaten else []),
             *_machine_notes(scores.figures),
             *reference_notes(scores.figures, scores.keys),
@@ -314,6 +316,23 @@ def _notes(of: Accuracies, several: bool, bold: bool) -> list[str]:
     if bold:
         notes.append("Bold: best, with a 95 % interval over seeds clear of the next one's.")
     return notes
+
+
+def _local_notes(scores: Scores) -> list[str]:
+    """Tasks that test local structure, each with its best shortcut."""
+    if not scores.of.local:
+        return []
+    named = []
+    for column in scores.of.local:
+        best = scores.shortcuts[column.protocol]
+        if best is not None:
+            named.append(f"{column.title} ({best.name} {percent(best.value)})")
+    left_out = any(column not in scores.of.averaged for column in scores.of.local)
+    where = "left out of the mean" if left_out else "in the mean for want of others"
+    return [
+        f"Local structure is tested, and no attention, where {EXACT} is less than "
+        f"{round(100 * MARGIN)} points above the best shortcut; {where}: {listing(named)}."
+    ]
 
 
 def _machine_notes(figures: pd.DataFrame) -> list[str]:
