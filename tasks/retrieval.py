@@ -31,8 +31,9 @@ class RetrievalConfig(TaskConfig, frozen=True):
     """Eight verses put the rhyme at both ends of a poem, so that no half of it tells the form;
     left out, a poem has four."""
     lean_percent: Annotated[int, msgspec.Meta(ge=50, le=99)] = 90
-    """Share of both ABAB among the training pairs that belong together; among validation and test
-    pairs always half. At 50 neither poem alone says anything, and nothing is learned for long."""
+    """Share of both ABAB among the training pairs that belong together, of poems of eight verses
+    share of ABAB among all first ones; among validation and test pairs always half. At 50 neither
+    poem alone says anything, and nothing is learned for long."""
 
 
 class Retrieval(Task):
@@ -59,7 +60,9 @@ class Retrieval(Task):
         def draw(keys_R: U64) -> Drawn:
             labels_R = below(keys_R, 0, 2)
             leaning_R = np.where(below(keys_R, 1, 100) < lean, ABAB, ABBA)
-            first_R = np.where(labels_R == 1, leaning_R, below(keys_R, 2, 2))
+            first_R = leaning_R
+            if config.verses != 8:
+                first_R = np.where(labels_R == 1, leaning_R, below(keys_R, 2, 2))
             second_R = np.where(labels_R == 1, first_R, 1 - first_R)
             made = [
                 poems(bits(keys_R, 3 + place), forms_R, size)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from poem_reader import form, verses
+from poem_reader import form, form_of, verses
 
 from tasks.retrieval import Retrieval, RetrievalConfig
 
@@ -46,3 +46,15 @@ def test_the_poems_of_a_pair_share_no_more_words_if_they_belong_together():
     shared = np.array([len(words[s] & words[s + 1]) for s in range(0, len(words), 2)])
     by_label = [shared[made.labels == label].mean() for label in (0, 1)]
     assert abs(by_label[0] - by_label[1]) < 4 * shared.std() * np.sqrt(4 / len(made))
+
+
+@pytest.mark.parametrize(("split", "share"), [("train", 0.9), ("test", 0.5)])
+def test_of_poems_of_eight_verses_all_first_ones_lean(split, share):
+    made = generated(rows=3000, split=split, verses=8)
+    ends = [verses(made.sequence(s)) for s in range(2 * len(made))]
+    found = np.array([form_of(lines[:2], lines[6:]) for lines in ends]).reshape(-1, 2)
+    assert np.array_equal(found[:, 0] == found[:, 1], made.labels == 1)
+    for label in (0, 1):
+        assert abs(found[made.labels == label, 0].mean() - share) < 0.03
+    task = Retrieval(RetrievalConfig(verses=8), length=64)
+    assert np.array_equal(task.solve(made), made.labels)
