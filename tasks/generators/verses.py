@@ -3,10 +3,10 @@
 Verse 1 holds the words A, verse 2 the words B. Both return: in ABAB A in verse 3 and B in verse 4,
 in ABBA the other way round, but for a few words that go astray. Every word stands in the poem
 exactly twice, every verse holds equally many, and the verses are as long in one form as in the
-other: neither counts of bytes, nor one half of the poem, nor its layout tells the form, only
-which words return where. A poem grows with its length by more words; where one byte a word no
-longer gives enough of them, words have two, the first and the second from different halves of
-the alphabet.
+other: neither counts of bytes, nor the first half of the poem, nor its layout tells the form. The
+middle half does: in ABBA verses 2 and 3 hold the same words. A poem grows with its length by more
+words; where one byte a word no longer gives enough of them, words have two, the first and the
+second from different halves of the alphabet.
 """
 
 from __future__ import annotations
