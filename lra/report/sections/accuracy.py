@@ -257,7 +257,7 @@ def _simple_rows(scores: Scores) -> list[Row]:
 
 def _rule(own: dict[str, Simple]) -> Simple | None:
     rules = [one for one in own.values() if one.metric not in NAMED]
-    return max(rules, key=lambda one: (one.value, one.name), default=None)
+    return min(rules, key=lambda one: (-one.value, one.name), default=None)
 
 
 def _best_row(scores: Scores) -> list[Row]:

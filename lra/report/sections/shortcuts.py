@@ -207,7 +207,7 @@ def _simple(analysis: Analysis, scores: Accuracies, column: Column) -> dict[str,
     }
     sign = -1.0 if scores.lower else 1.0
     rules = [one for metric, one in known.items() if metric not in (*NAMED, ENTROPY)]
-    best = max(rules, key=lambda one: (sign * one.value, one.name), default=None)
+    best = min(rules, key=lambda one: (-sign * one.value, one.name), default=None)
     return found | ({_RULE: Shortcut(_score([best.value]), best.name)} if best else {})
 
 
