@@ -40,7 +40,7 @@ class Text(Task):
         source="IMDB, Maas et al. 2011; LRA, Tay et al. 2021 (arXiv 2011.04006)",
         classes=2,
         vocabulary=257,
-        stand_in="poems of four verses: do they rhyme ABAB (1) or ABBA (0)?",
+        stand_in="poems: do they rhyme ABAB (1) or ABBA (0)?",
     )
     Config = TextConfig
     hub = "stanfordnlp/imdb"
