@@ -22,6 +22,7 @@ from verify.faults import (
     sequels,
     sizes,
     state,
+    tables,
 )
 
 __all__ = [
@@ -43,4 +44,5 @@ __all__ = [
     "sequels",
     "sizes",
     "state",
+    "tables",
 ]
