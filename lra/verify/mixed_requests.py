@@ -37,8 +37,8 @@ LENGTHS = (1, 2, 5, 7, 16, 31, 37, 65)
 SOURCES = (1, 5, 13, 37)
 """Lengths of another sequence."""
 MANY = 48
-"""Length of a request before which each shorter length is asked twice: a table with room for some of
-them has to let others go."""
+"""Length of a request before which each shorter length is asked twice: a table with room for some
+of them has to let others go."""
 PADDED: tuple[MaskKind, ...] = ("scattered", "behind", "front")
 THINGS = ("causal", "mask", "position", "training")
 """Things in which the first request differs from the one that is asked about, by its seed."""

@@ -1,10 +1,10 @@
 """One layer answers each of many requests as a fresh layer does, whatever it was asked before.
 
 Directions, lengths, masks, batches, positions, other sequences, gradient modes and training
-alternate; before the last request the parameters may change, or their type. So do long requests,
-those in other types, and all short lengths one after another: tables are kept by length, by type,
-and in a number that has a limit. Results given earlier stay as they were, and so does a decode state
-that is held meanwhile.
+alternate; before the last request the parameters may change, or their type. Some requests are long,
+some in other types, and some come after all shorter lengths, since tables are kept by length, by
+type, and in a number that has a limit. Results given earlier stay as they were, and so does a
+decode state that is held meanwhile.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from attention_impls.contract import Layer
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, binds_all, require_same
 from lra.verify.mixed_requests import (
-    ROUNDED,
     MANY,
+    ROUNDED,
     THINGS,
     Ask,
     Mode,
