@@ -62,11 +62,6 @@ def drawn(
     return y_BND
 
 
-def in_parity(subject: Subject, case: Case) -> bool:
-    """Whether a configuration follows somebody's code, which may drop nothing."""
-    return getattr(subject.configs[case.trial], "parity", "none") != "none"
-
-
 def drops(subject: Subject, case: Case) -> bool:
     """Whether training with dropout differs from evaluation here."""
     layer = dropping(subject, case)

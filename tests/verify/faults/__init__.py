@@ -8,6 +8,7 @@ from verify.faults import (
     claims,
     combinations,
     corners,
+    drops,
     felt,
     future,
     habits,
@@ -21,6 +22,7 @@ from verify.faults import (
     ragged,
     sequels,
     sizes,
+    specials,
     state,
     tables,
 )
@@ -30,6 +32,7 @@ __all__ = [
     "claims",
     "combinations",
     "corners",
+    "drops",
     "felt",
     "future",
     "habits",
@@ -43,6 +46,7 @@ __all__ = [
     "ragged",
     "sequels",
     "sizes",
+    "specials",
     "state",
     "tables",
 ]
