@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from lra.core.findings import Case
 from lra.verify import kit
 from lra.verify.subject import Subject
 from verify.faults.dense import Dense
+from verify.faults.sizes import ScratchOfTheLayer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -43,6 +46,24 @@ class KeepsTheLastOutput(Dense):
         out, state = super().attend(*args, **kwargs)
         self.last = torch.where(out.detach() > 0, 1.0, 0.0)
         return out, state
+
+
+class LocksItsScratch(ScratchOfTheLayer):
+    """Shares an array between its calls, which wait for each other."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.lock = threading.Lock()
+
+    def attend(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+        with self.lock:
+            return super().attend(*args, **kwargs)
+
+
+def test_two_callers_may_wait_for_each_other() -> None:
+    subject = Subject(LocksItsScratch, LocksItsScratch.Config(), only=Case(n=7))
+    found = kit.try_law(kit.select(["threads"])[0], subject)
+    assert found.verdict == "held", found
 
 
 @pytest.mark.parametrize("mechanism", [KeepsTheLast, ReadsItsHome, KeepsTheLastOutput])
