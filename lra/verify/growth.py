@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from itertools import product
 
 import msgspec
+import torch
+from torch import Tensor
 
-from lra.core.findings import Case
+from attention_impls.contract import Context, Layer
+from lra.core.findings import Case, MaskKind
 from lra.verdict.declared_cost import DeclaredCost, parse_cost, parse_greatest_cost
-from lra.verify.requests import cross_directions, masks
-from lra.verify.rotation import rotate
+from lra.verify.mixed_requests import biased
+from lra.verify.requests import cross_directions, directions, masks, position_schemes
+from lra.verify.rotation import choices, rotate
 from lra.verify.subject import Subject
 
 FEW = 32
@@ -35,6 +39,37 @@ def crossed(subject: Subject, longest: int, law: str) -> Iterator[Case]:
             )
         )
         yield from rotate(every, 1, subject, f"{law}, {n} queries")
+
+
+def positioned(subject: Subject, n: int, law: str) -> Iterator[Case]:
+    """Yield requests with each scheme of positions: one in evaluation, and one in training with
+    padding, where a bias is trained. Directions take turns."""
+    ways = directions(subject)
+    start = choices(subject, f"{law}, positions").randrange(len(ways))
+    kinds: list[tuple[MaskKind, bool]] = [("none", False), (masks(subject, "behind")[-1], True)]
+    for scheme in position_schemes(subject)[1:]:
+        for turn, (mask, training) in enumerate(kinds):
+            yield Case(
+                n=n,
+                causal=ways[(start + turn) % len(ways)],
+                mask=mask,
+                position=scheme,
+                training=training and subject.trains_quietly,
+                batch=1,
+                heads=1,
+                # An even length and an odd seed ask for a trained bias.
+                seed=turn,
+            )
+        start += 1
+
+
+def asked(
+    subject: Subject, case: Case, *, dtype: torch.dtype = torch.float32
+) -> tuple[Layer, Context, Tensor, Tensor | None]:
+    """Return a layer, and what it is asked: context, input and another sequence."""
+    layer = subject.build(case, dtype=dtype, max_length=longest(case))
+    context = biased(subject.context(case, layer), case, layer, subject)
+    return layer, context, *subject.inputs(case, dtype=dtype)
 
 
 def longest(case: Case) -> int:

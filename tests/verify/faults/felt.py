@@ -159,6 +159,9 @@ class _Linear(Dense):
 
     card = card(softmax="never", time="O(n d)")
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        return self.projection_operations(n)
+
 
 class CopiedForEachBlock(_Linear, law="operation_growth", stranger=""):
     """Each block is joined to a copy of all before it: little memory, and more work each time."""
