@@ -71,6 +71,17 @@ def drops(subject: Subject, case: Case) -> bool:
     return relative_difference(found, layer.eval()(x_BND, context).y_BND) > FELT
 
 
+def has_dropout(subject: Subject) -> bool:
+    """Whether any configuration drops something in training; False where that cannot be tried."""
+    causal = not subject.card.capabilities.bidirectional
+    trials = range(len(subject.configs))
+    try:
+        return any(drops(subject, Case(n=7, causal=causal, trial=trial)) for trial in trials)
+    except Exception:
+        # Laws will find the error.
+        return False
+
+
 def require_dropout(subject: Subject, causal: bool) -> None:
     """Raise `Untried` where dropout has nothing to drop, or somebody's own code draws anyway."""
     if not subject.trains_quietly:

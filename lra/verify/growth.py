@@ -107,6 +107,11 @@ def claimed(text: str, case: Case, *, gpu: bool = False) -> DeclaredCost | None:
     return parse_greatest_cost(text, growing=growing)
 
 
+def against(subject: Subject, declared: str) -> str:
+    """Return what a figure is compared with, in words."""
+    return f"claimed: {declared}" if subject.is_ours else "and no growth is claimed"
+
+
 def is_too_fast(grown: float, allowed: float) -> bool:
     """Return whether a figure grows faster than claimed, or than inputs and outputs where they do:
     no card claims less than linear for a whole pass."""

@@ -66,9 +66,25 @@ def test_two_callers_may_wait_for_each_other() -> None:
     assert found.verdict == "held", found
 
 
+class DropsNothing(Dense):
+    """Has no dropout."""
+
+    def dropped(self, weights: Tensor) -> Tensor:
+        return weights
+
+
 @pytest.mark.parametrize("mechanism", [KeepsTheLast, ReadsItsHome, KeepsTheLastOutput])
 @pytest.mark.parametrize("law", ["side_effects", "sequel", "determinism", "copies"])
 def test_no_law_fails_it(mechanism: type[Dense], law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "here")
     found = kit.try_law(kit.select([law])[0], Subject(mechanism, mechanism.Config()))
     assert found.verdict == "held", found
+
+
+@pytest.mark.parametrize(("mechanism", "rate"), [(Dense, 0.25), (DropsNothing, 0.0)])
+def test_a_rate_of_dropout_is_told_where_there_is_dropout(
+    mechanism: type[Dense], rate: float
+) -> None:
+    subject = Subject(mechanism, mechanism.Config(), only=Case(n=7, training=True))
+    found = kit.try_law(kit.select(["second_backward"])[0], subject)
+    assert found.tried is not None and found.tried.dropout == rate

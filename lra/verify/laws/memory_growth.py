@@ -51,7 +51,8 @@ def check(subject: Subject, case: Case) -> None:
     declared = subject.card.memory
     grown = growth.exponent(case, *(peak(subject, one) for one in (growth.halved(case), case)))
     mode = "training" if case.training else "evaluation"
-    found = f"peak memory in {mode} grows {growth.words(case, grown)}, claimed: {declared}"
+    found = f"peak memory in {mode} grows {growth.words(case, grown)}"
+    found += f", {growth.against(subject, declared)}"
     if not subject.is_ours:
         raise Reported(found)
     claimed = growth.claimed(declared, case, gpu=subject.device == "cuda")

@@ -79,9 +79,9 @@ def check(subject: Subject, case: Case) -> None:
         found = f"{name} in {mode} grow {growth.words(case, grown)}"
         words.append(found)
         if claimed and subject.is_ours and growth.is_too_fast(grown, claimed.exponent):
-            raise Broken(f"{found}, claimed: {subject.card.time}")
+            raise Broken(f"{found}, {growth.against(subject, subject.card.time)}")
     if not subject.is_ours:
-        raise Reported(f"{', '.join(words)}, claimed: {subject.card.time}")
+        raise Reported(f"{', '.join(words)}, {growth.against(subject, subject.card.time)}")
     if is_described(case):
         _require_declared(subject, case, many["operations"])
 
