@@ -332,7 +332,7 @@ class Subject:
     @cached_property
     def far(self) -> tuple[int, ...]:
         """Lengths beyond those, each tried once by a law: a round one, a prime, and one past each
-        border that the others do not reach."""
+        border that the others do not reach. A subject without any is tried on no long input."""
         past = {b + 1 for b in self._borders if LONGEST[False] <= b < LONGEST[True]}
         return tuple(sorted({ROUND, BEYOND, *past} - set(self.lengths)))
 

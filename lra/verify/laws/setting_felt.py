@@ -113,7 +113,8 @@ def _cut_down(subject: Subject, case: Case, field: inspect.Field) -> list[str]:
     """Return two values of a number, in words, that a long input does not tell apart, in the first
     configuration where a short one tells such values apart."""
     kinds = field.type.types if isinstance(field.type, inspect.UnionType) else (field.type,)
-    if not any(isinstance(kind, inspect.IntType) for kind in kinds):
+    is_number = any(isinstance(kind, inspect.IntType) for kind in kinds)
+    if not (is_number and subject.far):
         return []
     for config in subject.configs:
         if _tells_apart(subject, case, config, field.name, SHORT):
