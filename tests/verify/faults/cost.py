@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from attention_impls.contract import Context
@@ -10,7 +12,8 @@ from verify.faults.dense import Dense, card
 
 
 class _Mean(Dense):
-    """A mean of the values, linear in memory and time; nothing is wrong with it."""
+    """A mean of the values by shares of their keys, linear in memory and time; nothing is wrong
+    with it."""
 
     card = card(
         softmax="never",
@@ -27,7 +30,15 @@ class _Mean(Dense):
     def read(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         if self.is_dense(context):
             return super().read(q, k, v, context)
-        return v.cumsum(2) if context.causal else v.mean(2, keepdim=True).expand_as(v)
+        n, m = q.shape[2], k.shape[2]
+        share = k.mean(-1, keepdim=True).sigmoid()
+        if context.key_mask_BM is not None:
+            share = share * context.key_mask_BM[:, None, :, None]
+        last = torch.arange(n) + m - n + 1 if context.causal else torch.full((n,), m)
+        total, count = (
+            F.pad(x.cumsum(2), (0, 0, 1, 0))[:, :, last.clamp(min=0)] for x in (v * share, share)
+        )
+        return total / count.clamp(min=1e-9) * q.mean(-1, keepdim=True).sigmoid()
 
     def operations(self, n: int, *, causal: bool = False) -> int:
         return self.projection_operations(n)
