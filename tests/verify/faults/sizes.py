@@ -147,7 +147,7 @@ class TopOfEachThread(Dense, law="threads"):
         return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
-class ScratchOfTheLayer(Dense, law="threads", stranger=""):
+class ScratchOfTheLayer(Dense, law="threads", stranger="sequel"):
     """Without gradients logits are written to an array that is kept for the next call of that
     shape: two calls at once write to the same."""
 

@@ -21,6 +21,8 @@ class _Special(Dense):
         capabilities=Capabilities(bidirectional=True, causal="strict", padding="content"),
     )
 
+    special: Tensor | None = None
+
     def project(self, x: Tensor, context: Context, source: Tensor | None, state: Any) -> Heads:
         self.special = context.special_BN
         return super().project(x, context, source, state)

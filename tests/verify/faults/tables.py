@@ -62,7 +62,7 @@ class RoomForSixteen(Dense, law="sequel"):
 
 
 class TableOfTheFirstType(Dense, law="sequel", stranger=""):
-    """A table of decays is kept by length, in the type of the first request of that length."""
+    """A table of shifts is kept by length, in the type of the first request of that length."""
 
     card = card(softmax="never")
 
@@ -71,5 +71,5 @@ class TableOfTheFirstType(Dense, law="sequel", stranger=""):
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         length = k.shape[2]
-        fresh = torch.linspace(-1.0, 1.0, length, dtype=q.dtype).exp()
+        fresh = torch.arange(length, dtype=q.dtype).cos().exp()
         return super().logits(q, k) - self.kept.setdefault(length, fresh).to(q)
