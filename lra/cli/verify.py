@@ -31,9 +31,14 @@ MANY = 3
 def command(spec: VerifySpec, out: OutputSpec) -> int:
     """Try what mechanisms claim, law by law, and print one line for each.
 
-    Exit code 0 only if all that is claimed holds, 1 if something does not; 3 if one of several
-    mechanisms was left out, as a peer that is not installed, or if one needs settings to be read
-    rightly; 4 if one failed before it was tried.
+    \b
+    Exit codes:
+    0  all that is claimed holds
+    1  something that is claimed does not hold
+    2  nothing can be tried, and one line says why
+    3  one of several is a peer that is not installed, or a mask means something else than was read
+    4  one of several cannot be imported, or a check ended early, and a row says so
+    Where two fit, 4 comes before 1, and 1 before 3.
 
     \b
     python -m lra verify --impl performer

@@ -51,6 +51,8 @@ class Case(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     inputs: InputKind = "normal"
     position: str = "none"
     """Position scheme."""
+    special: bool = False
+    """Whether the request names positions of each example as special, padded ones among them."""
     training: bool = False
     """Whether in training, without dropout and noise; else in evaluation."""
     batch: _Count = 2

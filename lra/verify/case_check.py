@@ -10,7 +10,7 @@ from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried
 from lra.verify.subject import Subject
 
-ASKED = ("causal", "mask", "inputs", "position", "training", "dtype")
+ASKED = ("causal", "mask", "inputs", "position", "special", "training", "dtype")
 """Fields of a case that must be as in one of the law's own cases."""
 
 

@@ -62,11 +62,6 @@ def drawn(
     return y_BND
 
 
-def in_parity(subject: Subject, case: Case) -> bool:
-    """Whether a configuration follows somebody's code, which may drop nothing."""
-    return getattr(subject.configs[case.trial], "parity", "none") != "none"
-
-
 def drops(subject: Subject, case: Case) -> bool:
     """Whether training with dropout differs from evaluation here."""
     layer = dropping(subject, case)
@@ -74,6 +69,17 @@ def drops(subject: Subject, case: Case) -> bool:
     context = subject.context(case, layer)
     found = drawn(layer, x_BND, context)
     return relative_difference(found, layer.eval()(x_BND, context).y_BND) > FELT
+
+
+def has_dropout(subject: Subject) -> bool:
+    """Whether any configuration drops something in training; False where that cannot be tried."""
+    causal = not subject.card.capabilities.bidirectional
+    trials = range(len(subject.configs))
+    try:
+        return any(drops(subject, Case(n=7, causal=causal, trial=trial)) for trial in trials)
+    except Exception:
+        # Laws will find the error.
+        return False
 
 
 def require_dropout(subject: Subject, causal: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lra.core.findings import Case, Tried
+from lra.verify.dropping import has_dropout
 from lra.verify.law import Law
 from lra.verify.subject import Subject
 
@@ -24,7 +25,7 @@ def extent(law: Law, subject: Subject, cases: Sequence[Case]) -> Tried | None:
         heads=_range([case.heads for case in full]),
         head_widths=_range([case.head_width for case in full]),
         batches=_range([case.batch for case in full]),
-        dropout=law.dropout,
+        dropout=law.dropout if law.dropout and has_dropout(subject) else 0.0,
         dtypes=tuple(sorted(set(law.dtypes or own))),
         refused=tuple(f"{size}: {' '.join(why.split())}" for size, why in sorted(refusals.items())),
     )

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from itertools import product
 
 import msgspec
+import torch
+from torch import Tensor
 
-from lra.core.findings import Case
+from attention_impls.contract import Context, Layer
+from lra.core.findings import Case, MaskKind
 from lra.verdict.declared_cost import DeclaredCost, parse_cost, parse_greatest_cost
-from lra.verify.requests import cross_directions, masks
-from lra.verify.rotation import rotate
+from lra.verify.mixed_requests import biased
+from lra.verify.requests import cross_directions, directions, masks, position_schemes
+from lra.verify.rotation import choices, rotate
 from lra.verify.subject import Subject
 
 FEW = 32
@@ -35,6 +39,37 @@ def crossed(subject: Subject, longest: int, law: str) -> Iterator[Case]:
             )
         )
         yield from rotate(every, 1, subject, f"{law}, {n} queries")
+
+
+def positioned(subject: Subject, n: int, law: str) -> Iterator[Case]:
+    """Yield requests with each scheme of positions: one in evaluation, and one in training with
+    padding, where a bias is trained. Directions take turns."""
+    ways = directions(subject)
+    start = choices(subject, f"{law}, positions").randrange(len(ways))
+    kinds: list[tuple[MaskKind, bool]] = [("none", False), (masks(subject, "behind")[-1], True)]
+    for scheme in position_schemes(subject)[1:]:
+        for turn, (mask, training) in enumerate(kinds):
+            yield Case(
+                n=n,
+                causal=ways[(start + turn) % len(ways)],
+                mask=mask,
+                position=scheme,
+                training=training and subject.trains_quietly,
+                batch=1,
+                heads=1,
+                # An even length and an odd seed ask for a trained bias.
+                seed=turn,
+            )
+        start += 1
+
+
+def asked(
+    subject: Subject, case: Case, *, dtype: torch.dtype = torch.float32
+) -> tuple[Layer, Context, Tensor, Tensor | None]:
+    """Return a layer, and what it is asked: context, input and another sequence."""
+    layer = subject.build(case, dtype=dtype, max_length=longest(case))
+    context = biased(subject.context(case, layer), case, layer, subject)
+    return layer, context, *subject.inputs(case, dtype=dtype)
 
 
 def longest(case: Case) -> int:
@@ -70,6 +105,11 @@ def claimed(text: str, case: Case, *, gpu: bool = False) -> DeclaredCost | None:
     if plain:
         return parse_cost(text, gpu=gpu, growing=growing)
     return parse_greatest_cost(text, growing=growing)
+
+
+def against(subject: Subject, declared: str) -> str:
+    """Return what a figure is compared with, in words."""
+    return f"claimed: {declared}" if subject.is_ours else "and no growth is claimed"
 
 
 def is_too_fast(grown: float, allowed: float) -> bool:

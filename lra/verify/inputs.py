@@ -61,6 +61,18 @@ def real_positions(case: Case) -> Tensor | None:
     return mask
 
 
+def special_positions(case: Case) -> Tensor | None:
+    """Return the positions that a request names as special, (B, N), on the CPU, others in each
+    example and padded ones among them; None where it names none."""
+    if not case.special:
+        return None
+    generator = torch.Generator().manual_seed(case.seed + 3)
+    special = torch.rand(case.batch, case.n, generator=generator) < 0.3
+    if case.n:
+        special[torch.arange(case.batch), places(case.batch, case.n)] = True
+    return special
+
+
 def ragged_lengths(batch: int, length: int) -> Tensor:
     """Return numbers of real positions, (B,): 1 in the first example, all in the last."""
     least = min(1, length)

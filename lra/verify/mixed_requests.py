@@ -36,6 +36,9 @@ LENGTHS = (1, 2, 5, 7, 16, 31, 37, 65)
 """Lengths of requests before the one that is asked about."""
 SOURCES = (1, 5, 13, 37)
 """Lengths of another sequence."""
+MANY = 48
+"""Length of a request before which each shorter length is asked twice: a table with room for some
+of them has to let others go."""
 PADDED: tuple[MaskKind, ...] = ("scattered", "behind", "front")
 THINGS = ("causal", "mask", "position", "training")
 """Things in which the first request differs from the one that is asked about, by its seed."""
@@ -85,7 +88,9 @@ def in_each(cases: Iterable[Case], dtypes: Sequence[DtypeName]) -> list[Case]:
 def earlier(subject: Subject, case: Case) -> list[Ask]:
     """Return one to three other requests, by a case's seed, that come before it: the first differs
     in one thing alone, half of the others are of the same shape, where what is kept by shape
-    shows."""
+    shows. Before one of `MANY` positions come all lengths."""
+    if case.n == MANY:
+        return _each_length_twice(subject, case)
     chance = random.Random(case.seed)
     asks = [Ask(_with_one_other(subject, case, chance), chance.choice(MODES))]
     for _ in range(case.seed % 3):
@@ -109,6 +114,20 @@ def earlier(subject: Subject, case: Case) -> list[Ask]:
         )
         asks.append(Ask(other, chance.choice(MODES)))
     return asks
+
+
+def _each_length_twice(subject: Subject, case: Case) -> list[Ask]:
+    """Return a request of each length up, then down in another direction and mask, where the card
+    claims more than one."""
+    ways, kinds = directions(subject), masks(subject, *PADDED)
+    up = [(n, ways[n % len(ways)], kinds[n % len(kinds)]) for n in range(1, MANY)]
+    down = [
+        (n, ways[(n + 1) % len(ways)], kinds[(n + 1) % len(kinds)]) for n in range(MANY - 1, 0, -1)
+    ]
+    return [
+        Ask(msgspec.structs.replace(case, n=n, causal=causal, mask=mask), "no_grad")
+        for n, causal, mask in (*up, *down)
+    ]
 
 
 def _with_one_other(subject: Subject, case: Case, chance: random.Random) -> Case:

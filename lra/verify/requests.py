@@ -47,6 +47,21 @@ def position_schemes(subject: Subject) -> list[str]:
     return ["none", *["alibi"] * can.bias, *["rope"] * can.rotary]
 
 
+def special_requests(subject: Subject, lengths: Sequence[int], **asked: Any) -> list[Case]:
+    """Return requests that name special positions; none where the card says that these have no
+    effect, or a configuration follows somebody's code."""
+    if "special_BN" in subject.card.without_effect:
+        return []
+    every = requests(subject, lengths=lengths, special=True, **asked)
+    return [case for case in every if not in_parity(subject, case)]
+
+
+def in_parity(subject: Subject, case: Case) -> bool:
+    """Whether a configuration follows somebody's code, which may drop nothing and know no special
+    positions."""
+    return getattr(subject.configs[case.trial], "parity", "none") != "none"
+
+
 def other_dtypes(subject: Subject) -> tuple[DtypeName, ...]:
     """Return the types that a law is tried in besides float64."""
     return ("float32", *half_dtypes(subject))

@@ -53,6 +53,7 @@ def _meetings(case: Case) -> tuple[set[Any], set[Any]]:
         ("position", case.position),
         ("training", case.training),
         ("dtype", case.dtype),
+        *([("special", True)] if case.special else []),
     ]
     pairs = combinations([*asked, ("trial", case.trial)], 2)
     return set(pairs), set(combinations(asked, 3))

@@ -19,7 +19,7 @@ from lra.verify.trial import try_case
 BELOW = 40
 """Longest input up to which each length is tried."""
 
-REQUEST = {"position": "none", "mask": "none", "causal": False}
+REQUEST = {"position": "none", "special": False, "mask": "none", "causal": False}
 """The plainest request: its fields are left out one by one."""
 
 LONGER = (64, 65, 129, 257, 513)

@@ -30,7 +30,7 @@ from lra.core import catalogue
 from lra.core.cards import AttentionCard
 from lra.core.errors import LraError
 from lra.core.findings import Case
-from lra.verify.inputs import normal_inputs, real_positions
+from lra.verify.inputs import normal_inputs, real_positions, special_positions
 from lra.verify.muting import draw_anew, is_muting
 from lra.verify.rounding import DTYPES, rounding
 from lra.verify.sizes import sizes_of
@@ -296,12 +296,13 @@ class Subject:
 
     def context(self, case: Case, layer: Layer) -> Context:
         """Return the context of a case: masked inputs, or a masked source."""
-        mask = self.mask(case)
+        mask, special = self.mask(case), special_positions(case)
         return Context(
             causal=case.causal and not self.called_plainly,
             query_mask_BN=mask if case.m is None else None,
             key_mask_BM=mask,
             position=position(case.position, layer.dims, self.device),
+            special_BN=None if special is None else special.to(self.device),
         )
 
     def heads(self, case: Case, layer: Layer, context: Context, scale: float = 1.0) -> Heads:
@@ -331,7 +332,7 @@ class Subject:
     @cached_property
     def far(self) -> tuple[int, ...]:
         """Lengths beyond those, each tried once by a law: a round one, a prime, and one past each
-        border that the others do not reach."""
+        border that the others do not reach. A subject without any is tried on no long input."""
         past = {b + 1 for b in self._borders if LONGEST[False] <= b < LONGEST[True]}
         return tuple(sorted({ROUND, BEYOND, *past} - set(self.lengths)))
 

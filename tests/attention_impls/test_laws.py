@@ -34,8 +34,10 @@ AS_THEY_ARE = (
     "operation_growth",
     "time_growth",
     "convergence",
+    "threads",
 )
-"""Laws that small blocks would falsify; another process has them as they are."""
+"""Laws that small blocks would falsify; another process has them as they are, and threads share no
+operation on a small one."""
 OF_KEYS_AND_VALUES = ("support", "values_causality", "large_integers")
 """Laws that a `Mixer` cannot be tried by: it has no keys and values apart from its inputs. It keeps
 `causality`."""
@@ -90,6 +92,12 @@ class Quick(Subject):
         return (self.config, *other, *in_parity)
 
 
+class Throughout(Subject):
+    """Tried in every configuration, and on no long input."""
+
+    far = ()
+
+
 class Once(Subject):
     """Asked at one length, of several tiles, for everything that is claimed, in the first of its
     trials: at so short a length the paper's own blocks would be all there is."""
@@ -105,7 +113,7 @@ class Once(Subject):
 def asked(name: str, law: Law, **where: Any) -> Subject:
     """A mechanism as it is tried here."""
     mechanism: Any = load(find("mechanism", name))
-    kind = Subject if law.name in IN_EVERY_CONFIGURATION else Quick
+    kind = Throughout if law.name in IN_EVERY_CONFIGURATION else Quick
     return kind(mechanism, mechanism.Config(), **where)
 
 

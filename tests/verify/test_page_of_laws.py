@@ -1,10 +1,12 @@
-"""The page of laws has each law in the order of the kit, with its own words."""
+"""The page of laws has each law in the order of the kit, with its own words, and the exit codes of
+the command."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from lra.cli.verify import command
 from lra.verify.laws import LAWS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verify.md"
@@ -13,3 +15,10 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "verify.md"
 def test_the_table_has_every_law_with_its_words() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+ \|$", PAGE.read_text(), re.MULTILINE)
     assert rows == [(law.name, law.says) for law in LAWS]
+
+
+def test_the_page_and_the_command_mean_the_same_by_an_exit_code() -> None:
+    rows = re.findall(r"^\| (\d) \| (.+) \|$", PAGE.read_text(), re.MULTILINE)
+    lines = re.findall(r"^ *(\d)  (.+)$", str(command.help), re.MULTILINE)
+    assert [code for code, _ in rows] == ["0", "1", "2", "3", "4"]
+    assert rows == lines

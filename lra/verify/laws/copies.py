@@ -1,9 +1,11 @@
-"""A deep copy and a reloaded state dict are independent of the original, and complete, also where
-the layers were called before."""
+"""A deep copy, a pickled layer and a reloaded state dict are independent of the original, and
+complete, also where the layers were called before."""
 
 from __future__ import annotations
 
 import copy
+import pickle
+import sys
 from collections.abc import Iterator
 
 import torch
@@ -28,8 +30,8 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Copy a layer that was called, then train either; load its state dict into another one that
-    was called, then train either."""
+    """Copy a layer that was called, then train either; pickle it; load its state dict into another
+    one that was called, then train either."""
     layer, other = subject.build(case, seed=1), subject.build(case, seed=2)
     fresh = list(layer.state_dict())
     wanted = _ask(subject, layer, case)
@@ -41,6 +43,8 @@ def check(subject: Subject, case: Case) -> None:
     except Exception as error:
         line = " ".join(str(error).split())
         raise Broken(f"no deep copy after a call: {type(error).__name__}: {line}") from error
+    if subject.is_ours and _has_a_name(type(layer)):
+        _require(subject, _ask(subject, _pickled(layer), case), wanted, "a layer that was pickled")
     _independent(subject, case, layer, twin, "a deep copy", wanted)
     wanted = _ask(subject, layer, case)
     saved = {name: value.clone() for name, value in layer.state_dict().items()}
@@ -53,6 +57,23 @@ def check(subject: Subject, case: Case) -> None:
     for name, value in other.state_dict().items():
         if name in saved and _shares(value, saved[name]):
             raise Broken(f"{name} of a loaded layer is the state dict's own memory")
+
+
+def _has_a_name(kind: type[Layer]) -> bool:
+    """Whether a class can be imported by its name, as what is pickled has to be."""
+    return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+
+
+def _pickled(layer: Layer) -> Layer:
+    """Return a layer as `torch.save` writes it whole, or another process gets it."""
+    try:
+        twin: Layer = pickle.loads(pickle.dumps(layer))
+    except Exception as error:
+        line = " ".join(str(error).split())
+        raise Broken(
+            f"it cannot be pickled after a call: {type(error).__name__}: {line}"
+        ) from error
+    return twin
 
 
 def _independent(

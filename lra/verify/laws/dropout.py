@@ -1,7 +1,8 @@
 """Dropout is felt in training and in no evaluation, and torch's seed repeats it.
 
-Neither examples nor heads share a draw. A card that claims a softmax with convex weights has
-weights to drop; somebody's own class that takes a share to drop has something to drop.
+Neither examples nor heads nor queries share a draw, and weights are dropped, not outputs. A card
+that claims a softmax with convex weights has weights to drop; somebody's own class that takes a
+share to drop has something to drop.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from attention_impls.contract import Layer
+from attention_impls.contract import Context, Layer
 from lra.core.cards import AttentionCard
 from lra.core.findings import Case
-from lra.verify.dropping import DRAW, FELT, OTHER, RATE, drawn, dropping, dropping_dtypes, in_parity
+from lra.verify.dropping import DRAW, FELT, OTHER, RATE, drawn, dropping, dropping_dtypes
 from lra.verify.law import Broken, Law, Untried, is_not_empty, relative_difference, require_same
 from lra.verify.mixed_requests import every_request, in_each
+from lra.verify.requests import in_parity
 from lra.verify.rotation import spread
 from lra.verify.rounding import ROUNDOFF
 from lra.verify.subject import Subject, attend, seed_torch
@@ -27,6 +29,8 @@ COUNT = 20
 LENGTHS = (5, 16, 37, 65)
 ENOUGH = 5
 """Length with 15 weights or more in each head of an example, each kept by three in four."""
+SUMMED = 16
+"""Factor of the rounding of a number that a sum of weights may have."""
 HEADS = 4
 """Heads of all examples from which on two draws of as many weights hardly agree by chance."""
 
@@ -77,6 +81,10 @@ def check(subject: Subject, case: Case) -> None:
             raise Broken("examples that are alike drop the same")
     if subject.is_attention and case.heads > 1:
         _tell_heads_apart(subject, case, layer)
+    if subject.is_ours and case.m is None and case.mask == "none" and not case.causal:
+        _tell_queries_apart(layer, x_BND, replace(context, position=None))
+    if subject.is_ours and subject.is_attention:
+        _require_whole_outputs(subject, case, layer)
 
 
 def _tell_heads_apart(subject: Subject, case: Case, layer: Layer) -> None:
@@ -100,9 +108,30 @@ def _tell_heads_apart(subject: Subject, case: Case, layer: Layer) -> None:
         raise Broken("heads that share their keys drop the same")
 
 
-def _are_alike(out: Tensor, dim: int) -> bool:
+def _tell_queries_apart(layer: Layer, x_BND: Tensor, context: Context) -> None:
+    """Give all positions the first one's input: an output is a value times the weights that are
+    kept, as many for each query if all drop the same keys."""
+    x_BND = x_BND[:, :1].expand_as(x_BND)
+    are_alike = _are_alike(layer.eval()(x_BND, context).y_BND, 1)
+    if are_alike and _are_alike(drawn(layer.train(), x_BND, context), 1):
+        raise Broken("queries that are alike drop the same")
+
+
+def _require_whole_outputs(subject: Subject, case: Case, layer: Layer) -> None:
+    """Give values whose features are alike: those of an output are, whatever weights are kept."""
+    context = replace(subject.context(case, layer), position=None)
+    heads = subject.heads(case, layer, context)
+    heads = heads._replace(v_BGMV=torch.ones_like(heads.v_BGMV))
+    rounded = max(FELT, SUMMED * ROUNDOFF[case.dtype])
+    if _are_alike(attend(layer.eval(), heads, context), 3, rounded):
+        seed_torch(DRAW)
+        if not _are_alike(attend(layer.train(), heads, context), 3, rounded):
+            raise Broken("outputs are dropped, where weights should be")
+
+
+def _are_alike(out: Tensor, dim: int, allowed: float = FELT) -> bool:
     first = out.narrow(dim, 0, 1)
-    return relative_difference(out, first.expand_as(out)) < FELT
+    return relative_difference(out, first.expand_as(out)) < allowed
 
 
 LAW = Law(

@@ -22,13 +22,12 @@ from lra.verify.dropping import (
     drawn,
     dropping,
     dropping_dtypes,
-    in_parity,
     require_dropout,
     require_seeded_dropout,
 )
 from lra.verify.law import Broken, Law, Reported, binds_all, is_not_empty, relative_difference
 from lra.verify.mixed_requests import ROUNDED, every_request, in_each
-from lra.verify.requests import directions
+from lra.verify.requests import directions, in_parity
 from lra.verify.rotation import spread
 from lra.verify.rounding import rounding
 from lra.verify.subject import Subject, attend, seed_torch

@@ -4,9 +4,8 @@ claimed, with that of its queries alone and of its keys alone too."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from itertools import product
 
-import msgspec
 import torch
 
 from lra.core.errors import UsageError
@@ -15,7 +14,7 @@ from lra.verdict.declared_cost import DeclaredCost
 from lra.verify import growth
 from lra.verify.law import Broken, Law, Reported, binds_all, is_not_empty
 from lra.verify.live_bytes import LiveBytes
-from lra.verify.requests import directions, masks, position_schemes
+from lra.verify.requests import directions, masks
 from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 
@@ -26,19 +25,20 @@ MOST = 4
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every direction, plain, with padding and with each scheme of positions that acts inside; each
-    in training, and some in evaluation; another sequence."""
+    """Every direction, plain and with padding, in training and some in evaluation; each scheme of
+    positions that acts inside; another sequence."""
     n = LONGEST[subject.full]
     if subject.is_ours and _exponent(subject, growth.claimed(subject.card.memory, Case(n=n))) > 1.5:
         n //= 2  # so much for all pairs is enough
-    plain = {training: Case(n=n, training=training, batch=1, heads=1) for training in (True, False)}
-    ways: list[dict[str, Any]] = []
-    for causal in directions(subject):
-        ways += ({"causal": causal, "mask": mask} for mask in masks(subject, "behind"))
-        schemes = position_schemes(subject)[1:]
-        ways += ({"causal": causal, "position": scheme} for scheme in schemes)
-    yield from (msgspec.structs.replace(plain[True], **way) for way in ways)
-    evaluated = [msgspec.structs.replace(plain[False], **way) for way in ways]
+    trained, evaluated = (
+        [
+            Case(n=n, causal=causal, mask=mask, training=training, batch=1, heads=1)
+            for causal, mask in product(directions(subject), masks(subject, "behind"))
+        ]
+        for training in (True, False)
+    )
+    yield from trained
+    yield from growth.positioned(subject, n, LAW.name)
     yield from rotate(evaluated, MOST, subject, LAW.name)
     yield from growth.crossed(subject, n, LAW.name)
 
@@ -51,7 +51,8 @@ def check(subject: Subject, case: Case) -> None:
     declared = subject.card.memory
     grown = growth.exponent(case, *(peak(subject, one) for one in (growth.halved(case), case)))
     mode = "training" if case.training else "evaluation"
-    found = f"peak memory in {mode} grows {growth.words(case, grown)}, claimed: {declared}"
+    found = f"peak memory in {mode} grows {growth.words(case, grown)}"
+    found += f", {growth.against(subject, declared)}"
     if not subject.is_ours:
         raise Reported(found)
     claimed = growth.claimed(declared, case, gpu=subject.device == "cuda")
@@ -68,9 +69,7 @@ def _exponent(subject: Subject, claimed: DeclaredCost | None) -> float:
 def peak(subject: Subject, case: Case) -> int:
     """Return the largest number of bytes in live tensors during a training pass, or one in
     evaluation, beyond those before."""
-    layer = subject.build(case, dtype=torch.float32, max_length=growth.longest(case))
-    context = subject.context(case, layer)
-    x_BND, source_BMD = subject.inputs(case, dtype=torch.float32)
+    layer, context, x_BND, source_BMD = growth.asked(subject, case)
     with torch.set_grad_enabled(case.training), LiveBytes() as live:
         y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
         if y_BND.requires_grad:

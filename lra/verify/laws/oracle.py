@@ -12,9 +12,8 @@ from torch import Tensor
 
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case
-from lra.verify.dropping import in_parity
 from lra.verify.law import Broken, Law, binds_all, projected_gradients, require_close, require_same
-from lra.verify.requests import masks, requests
+from lra.verify.requests import in_parity, masks, requests, special_requests
 from lra.verify.rounding import rounding
 from lra.verify.subject import Subject
 
@@ -28,19 +27,29 @@ logit over that of a query, which is the size of a key times the scale."""
 IN_PARITY = 16.0
 """Factor by which code that is followed may round more: it takes 1e5 off a logit."""
 FAST_PATH = ("mix", "attend")
+SPECIAL = (7, 37)
+"""Lengths at which special positions are tried."""
 MASKED_APART = (7, 37)
 """Lengths at which padded queries and masked keys are also tested apart."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every request without a position scheme, padded or not, in float32 too."""
-    return requests(
+    """Every request without a position scheme, padded or not, in float32 too, and some with special
+    positions."""
+    yield from requests(
         subject,
         masks=masks(subject, "scattered", "behind"),
         positions=("none",),
         training=True,
         dtypes=("float32",),
         far=True,
+    )
+    yield from special_requests(
+        subject,
+        SPECIAL,
+        masks=masks(subject, "scattered", "behind"),
+        positions=("none",),
+        training=True,
     )
 
 

@@ -15,13 +15,16 @@ from torch import Tensor
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case, MaskKind
 from lra.verify.law import Broken, Law, projected_gradients, require_same
-from lra.verify.requests import cross_directions, requests
+from lra.verify.requests import cross_directions, requests, special_requests
 from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
 MOST = 36
 """Number of cases in the short form."""
+
+SPECIAL, LENGTHS = 6, (2, 7, 16, 37)
+"""Number of cases with special positions, and their lengths."""
 
 KINDS: tuple[MaskKind, ...] = ("first", "ragged", "mixed")
 
@@ -35,6 +38,8 @@ def cases(subject: Subject) -> Iterator[Case]:
         for (n, m), causal, mask in product(sizes, cross_directions(subject), KINDS):
             every.append(Case(n=n, m=m, causal=causal, mask=mask, batch=3))
     yield from rotate(every, MOST, subject, LAW.name)
+    special = special_requests(subject, LENGTHS, masks=KINDS, batch=3, training=True)
+    yield from rotate(special, SPECIAL, subject, f"{LAW.name}, special")
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -58,7 +63,10 @@ def _check(subject: Subject, case: Case) -> None:
         whole = bool(real_1M.all())
         key_mask = None if whole else real_1M
         single = replace(
-            context, query_mask_BN=key_mask if case.m is None else None, key_mask_BM=key_mask
+            context,
+            query_mask_BN=key_mask if case.m is None else None,
+            key_mask_BM=key_mask,
+            special_BN=None if context.special_BN is None else context.special_BN[own],
         )
         source = None if source_BMD is None else source_BMD[own]
         alone.append(layer(x_BND[own], single, source_BMD=source).y_BND)
@@ -67,7 +75,7 @@ def _check(subject: Subject, case: Case) -> None:
             if case.m is None and bool(alone[-1].any()):
                 raise Broken("an example that is padding alone does not give zero")
         elif not whole and subject.card.capabilities.padding == "content":
-            _require_cut(subject, case, layer, context, x_BND[own], source, y_BND[own], real_1M)
+            _require_cut(subject, case, layer, single, x_BND[own], source, y_BND[own], real_1M)
         shares.append("all real" if whole else f"{int(real_1M.sum())} of {real_1M.shape[1]} real")
     # A row of the batch that is multiplied by another has the error of that row, not of its own.
     room = subject.allowed(TOLERANCE)
@@ -93,8 +101,9 @@ def _require_cut(
     real_1M: Tensor,
 ) -> None:
     """Require the output of a row to be that of its real part, without a mask."""
-    plain = Context(context.causal, position=context.position)
     real = int(real_1M.sum())
+    special = None if context.special_BN is None else context.special_BN[:, :real]
+    plain = Context(context.causal, position=context.position, special_BN=special)
     what = f"an example of {real} real positions of {real_1M.shape[1]} against these alone"
     if source_1MD is None:
         found, wanted = y_1ND[:, :real], layer(x_1ND[:, :real], plain).y_BND

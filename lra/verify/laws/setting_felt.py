@@ -2,7 +2,8 @@
 
 A setting is felt where one other value of it is felt in one of the mechanism's configurations:
 some have an effect beside certain others only. Any two values of a setting that names them are
-felt.
+felt. A number is felt near the length of a long input too, where it is near that of a short one: a
+window is not cut down in silence.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 from msgspec import inspect
 from torch import Tensor
 
-from attention_impls.contract import Context, Dims, MechanismConfig
+from attention_impls.contract import Context, Dims, Layer, MechanismConfig
 from lra.adapters.masks import MaskedConfig
 from lra.core.errors import LraError
 from lra.core.findings import Case
@@ -27,6 +28,8 @@ from lra.verify.requests import directions
 from lra.verify.subject import Subject, seed_torch
 
 LENGTH = 37
+SHORT, LONG = 40, 400
+"""Lengths of which three quarters and all are compared as values of a setting."""
 OF_THE_ADAPTER = MaskedConfig.__struct_fields__
 """Settings of ours that say how somebody's own class is to be called."""
 STEPS = (1, 2, 3)
@@ -48,6 +51,7 @@ def check(subject: Subject, case: Case) -> None:
         if field.name not in (*subject.card.without_effect, *OF_THE_ADAPTER):
             found[_is_felt(outcomes, dims, field)].append(field.name)
             found[False] += _alike_values(outcomes, dims, field)
+            found[False] += _cut_down(subject, case, field)
     unfelt, untried = found[False], found[None]
     words = [f"no effect was seen of {', '.join(unfelt)}"] if unfelt else []
     words += [f"no other value to try of {', '.join(untried)}"] if untried else []
@@ -105,6 +109,46 @@ def _alike_values(outcomes: _Outcomes, dims: Dims, field: inspect.Field) -> list
     ]
 
 
+def _cut_down(subject: Subject, case: Case, field: inspect.Field) -> list[str]:
+    """Return two values of a number, in words, that a long input does not tell apart, in the first
+    configuration where a short one tells such values apart."""
+    kinds = field.type.types if isinstance(field.type, inspect.UnionType) else (field.type,)
+    is_number = any(isinstance(kind, inspect.IntType) for kind in kinds)
+    if not (is_number and subject.far):
+        return []
+    for config in subject.configs:
+        if _tells_apart(subject, case, config, field.name, SHORT):
+            if _tells_apart(subject, case, config, field.name, LONG) is not False:
+                return []
+            return [f"{field.name}, {3 * LONG // 4} or {LONG} at {LONG} positions"]
+    return []
+
+
+def _tells_apart(
+    subject: Subject, case: Case, config: MechanismConfig, name: str, length: int
+) -> bool | None:
+    """Whether an input tells a number of three quarters of its length from one of all; None where
+    either is refused."""
+    small = msgspec.structs.replace(case, n=length, batch=1, heads=1)
+    dims = subject.build(small, max_length=length).dims
+    found = []
+    for value in (3 * length // 4, length):
+        try:
+            changed = msgspec.convert({**msgspec.structs.asdict(config), name: value}, type(config))
+            layer, x_BND = _drawn(subject, small, dims, changed)
+            found.append(
+                _passed(layer, x_BND, Context(small.causal and not subject.called_plainly))
+            )
+        except (LraError, msgspec.ValidationError):
+            return None
+        except Exception:
+            # Somebody's class refuses a value that was made up by errors of its own.
+            if subject.is_ours:
+                raise
+            return None
+    return not _is_alike(*found)
+
+
 def _others(kind: Any, value: Any) -> list[Any]:
     """Return other values of a setting's type."""
     if isinstance(kind, inspect.UnionType):
@@ -145,25 +189,37 @@ class _Outcomes:
 
     @torch.no_grad()
     def _measure(self, dims: Dims, config: MechanismConfig) -> list[Tensor]:
-        subject, mechanism = self.subject, self.subject.mechanism
-        seed_torch(0)
-        shared = mechanism.build_shared(dims, config)
-        layer = mechanism(dims, config, shared=shared).to(subject.device, subject.precise)
-        x_BND = subject.inputs(self._case)[0].detach()
-        found = []
+        subject, found = self.subject, []
+        layer, x_BND = _drawn(subject, self._case, dims, config)
         for causal in directions(subject):
             context = Context(causal and not subject.called_plainly)
             for training in (False, True):
                 seed_torch(1)
                 layer.train(training)
-                with LiveBytes() as live:
-                    found.append(layer(x_BND, context).y_BND)
-                found.append(torch.tensor(live.peak))
+                found += _passed(layer, x_BND, context)
         layer.eval()
         for step in STEPS:
             layer.after_step(step)
             found.append(layer(x_BND, context).y_BND)
         return found
+
+
+def _drawn(
+    subject: Subject, case: Case, dims: Dims, config: MechanismConfig
+) -> tuple[Layer, Tensor]:
+    """Return a layer as it is drawn, and its input."""
+    mechanism = subject.mechanism
+    seed_torch(0)
+    layer = mechanism(dims, config, shared=mechanism.build_shared(dims, config))
+    return layer.to(subject.device, subject.precise).eval(), subject.inputs(case)[0].detach()
+
+
+@torch.no_grad()
+def _passed(layer: Layer, x_BND: Tensor, context: Context) -> list[Tensor]:
+    """Return the output of a pass, and its peak of memory."""
+    with LiveBytes() as live:
+        y_BND: Tensor = layer(x_BND, context).y_BND
+    return [y_BND, torch.tensor(live.peak)]
 
 
 def _is_alike(found: list[Tensor], wanted: list[Tensor]) -> bool:

@@ -1,4 +1,8 @@
-"""One thread and two give the same: no result depends on how many compute it, but for rounding."""
+"""One thread and two give the same: no result depends on how many compute it, but for rounding.
+
+Nor on another thread that calls the same layer meanwhile, as a server's does: what a layer keeps
+from one step of a call to the next has to be the call's own.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,10 @@ from msgspec import structs
 from torch import Tensor
 
 from lra.core.findings import Case, DtypeName
+from lra.verify.interrupted import interrupted
 from lra.verify.law import Law, Untried, binds_all, projected_gradients, require_same
 from lra.verify.laws import oracle
-from lra.verify.requests import masks, requests
+from lra.verify.requests import directions, masks, requests
 from lra.verify.rotation import rotate
 from lra.verify.subject import Subject
 
@@ -40,7 +45,8 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Build and run a layer by one thread, and again by two."""
+    """Build and run a layer by one thread, and again by two; with a short input let another thread
+    interrupt it."""
     (wanted, wanted_grad), (found, found_grad) = (
         _computed_by(count, subject, case) for count in (1, 2)
     )
@@ -48,6 +54,29 @@ def check(subject: Subject, case: Case) -> None:
     require_same(found, wanted, f"output {what}", subject.allowed(oracle.OUTPUT, case))
     allowed = oracle.PASSED_ON * subject.allowed(oracle.OUTPUT, case)
     require_same(found_grad, wanted_grad, f"gradient of the input {what}", allowed)
+    if subject.is_ours and case.n < SHARED:
+        _interrupt(subject, case)
+
+
+def _interrupt(subject: Subject, case: Case) -> None:
+    """Compare calls of two threads at once with each alone: other numbers of the same shape, in
+    another direction where there is one."""
+    layer = subject.build(case)
+    ways = directions(subject)
+    other = structs.replace(case, seed=case.seed + 1, causal=ways[ways.index(case.causal) - 1])
+
+    def call(asked: Case) -> Tensor:
+        y_BND: Tensor = layer(
+            subject.inputs(asked)[0].detach(), subject.context(asked, layer)
+        ).y_BND
+        return y_BND
+
+    wanted, second = call(case), call(other)
+    found, others = interrupted(lambda: call(case), lambda: call(other))
+    allowed = subject.allowed(oracle.OUTPUT, case)
+    require_same(found, wanted, "output of a call that another thread interrupts", allowed)
+    what = "output of a call that interrupts another thread's"
+    require_same(others, second.expand_as(others), what, allowed)
 
 
 def _computed_by(count: int, subject: Subject, case: Case) -> tuple[Tensor, Tensor]:
@@ -74,7 +103,7 @@ def _run(count: int, subject: Subject, case: Case) -> tuple[Tensor, Tensor]:
 
 LAW = Law(
     name="threads",
-    says="one thread and two compute the same",
+    says="one thread and two compute the same, and two callers get their own",
     claimed=binds_all,
     cases=cases,
     check=check,

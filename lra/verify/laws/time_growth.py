@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import torch
 
 from lra.core.findings import Case
+from lra.verify import growth
 from lra.verify.law import Law, Reported, binds_all, is_not_empty
 from lra.verify.subject import Subject
 
@@ -31,7 +32,8 @@ def check(subject: Subject, case: Case) -> None:
     least = [_least_seconds(subject, case, n) for n in (shorter, case.n)]
     grown = math.log(least[1] / least[0]) / math.log(case.n / shorter)
     raise Reported(
-        f"time grows as n^{grown:.2f} from {shorter} to {case.n}, claimed: {subject.card.time}"
+        f"time grows as n^{grown:.2f} from {shorter} to {case.n}, "
+        f"{growth.against(subject, subject.card.time)}"
     )
 
 

@@ -8,6 +8,8 @@ from verify.faults import (
     claims,
     combinations,
     corners,
+    cost,
+    drops,
     felt,
     future,
     habits,
@@ -21,7 +23,9 @@ from verify.faults import (
     ragged,
     sequels,
     sizes,
+    specials,
     state,
+    tables,
 )
 
 __all__ = [
@@ -29,6 +33,8 @@ __all__ = [
     "claims",
     "combinations",
     "corners",
+    "cost",
+    "drops",
     "felt",
     "future",
     "habits",
@@ -42,5 +48,7 @@ __all__ = [
     "ragged",
     "sequels",
     "sizes",
+    "specials",
     "state",
+    "tables",
 ]

@@ -218,6 +218,9 @@ class NormsFromAllProducts(Dense, law="operation_growth", stranger=""):
         squares = (k @ k.mT).diagonal(dim1=-2, dim2=-1)
         return super().logits(q, k) - squares[..., None, :] / math.sqrt(q.shape[-1])
 
+    def pair_operations(self, pairs: int) -> int:
+        return super().pair_operations(pairs) * 3 // 2
+
 
 class SquareMaskCropped(Dense, law="memory_growth", stranger=""):
     """A causal mask is made for the longer sequence, and its last rows are taken."""

@@ -142,6 +142,22 @@ class SettingOverwritten(Dense, law="setting_felt", stranger=""):
         return torch.cat([logits[..., :sinks] + 1.0, logits[..., sinks:]], dim=-1)
 
 
+class Windowed(MechanismConfig, frozen=True):
+    window: int = 16
+
+
+class WindowCutDown(Dense, law="setting_felt", stranger=""):
+    """A window of more than 128 keys is cut down to as many, for which its kernel was written."""
+
+    card = card(softmax="never")
+    Config = Windowed
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        window = min(128, self.config.window)  # type: ignore[attr-defined]
+        near = torch.ones(logits.shape[-2:], dtype=torch.bool).triu(1 - window).tril(window - 1)
+        return super().permitted(logits, causal, mask) & near
+
+
 class AllPairsInEvaluation(Dense, law="memory_growth", stranger=""):
     """Fused and linear in memory in training; evaluation keeps the weights, for pictures of
     them."""
@@ -158,6 +174,9 @@ class _Linear(Dense):
     """A running mean of the values; nothing is wrong with it."""
 
     card = card(softmax="never", time="O(n d)")
+
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        return self.projection_operations(n)
 
 
 class CopiedForEachBlock(_Linear, law="operation_growth", stranger=""):

@@ -68,6 +68,17 @@ class StepsShrinkWeights(Dense, law="persistent_draws", stranger=""):
         self.key.weight.mul_(0.999)
 
 
+class ScoreAsALambda(Dense, law="copies", stranger=""):
+    """The score is a lambda, which a deep copy shares and no pickle holds."""
+
+    def prepare(self) -> None:
+        self.score = lambda q, k: q @ k.mT / math.sqrt(q.shape[-1])
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        scored: Tensor = self.score(q, k)
+        return scored
+
+
 class GainKeptByVersion(Dense, law="copies"):
     """A gain is kept in single precision until its version changes: a parameter put in its place
     has the same version."""

@@ -145,3 +145,18 @@ class TopOfEachThread(Dense, law="threads"):
         exponentials = torch.cat([(x - x.amax(-1, keepdim=True)).exp() for x in parts], -1)
         exponentials = exponentials * permitted
         return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-30)
+
+
+class ScratchOfTheLayer(Dense, law="threads", stranger=""):
+    """Without gradients logits are written to an array that is kept for the next call of that
+    shape: two calls at once write to the same."""
+
+    def prepare(self) -> None:
+        self.scratch: dict[tuple[torch.dtype, torch.Size], Tensor] = {}
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        logits = super().logits(q, k)
+        if torch.is_grad_enabled() or torch.is_inference_mode_enabled():
+            return logits
+        kept = self.scratch.setdefault((logits.dtype, logits.shape), torch.empty_like(logits))
+        return kept.copy_(logits)
