@@ -118,12 +118,14 @@ def _run(executor: Executor, plan: _Plan, clock: Budget, how: ExecutionSpec) -> 
     """Run the jobs that are due, in the order of their priority where there is a budget; return the
     jobs that are left."""
     from lra.cli.progress import watcher
+    from lra.cli.real_sets import prepare_real_sets
     from lra.engine.order.admission import Admission
     from lra.engine.order.lost_time import LostTime
 
     spec, due, store = plan.spec, plan.due, plan.due.store
     with store.locked():
         missing = due.ordered(due.select(plan.jobs))
+        prepare_real_sets(missing, quiet=how.quiet)
         known = not how.quiet or how.budget is not None
         expected = _expected(missing, store, _estimate(store)) if known else {}
         if how.budget is not None:

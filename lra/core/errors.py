@@ -32,11 +32,14 @@ class UnsupportedError(LraError):
 class DataError(LraError):
     """A data file is missing or malformed; names the file, the row and the remedy."""
 
-    def __init__(self, message: str, *, reached: bool = True) -> None:
+    def __init__(self, message: str, *, reached: bool = True, once: str = "") -> None:
         super().__init__(message)
         self.reached = reached
         """Whether data was looked at; False for a hub that does not answer, or for a size that such
         data lacks. The data may be sound then."""
+        self.once = once
+        """A name for a fault that many rows share and one remedy mends; empty where each row has a
+        fault of its own."""
 
 
 class StoreError(LraError):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from tasks.generators.pathfinder_fixed import I64
 from tasks.generators.pathfinder_search import Drawing
 from tasks.generators.pathfinder_settings import Settings
-from tasks.generators.pathfinder_stamps import U8, disc
+from tasks.generators.pathfinder_stamps import U8, discs
 from tasks.generators.pathfinder_tables import Tables
 
-_UNIT = 1000
-"""A contrast of 1.0 in the integers that brightnesses are counted in."""
+Ranks = npt.NDArray[np.int16]
+"""Brightnesses by their ranks in `Shades.brightness`."""
 
 
 def marker_tips(drawing: Drawing, labels: I64) -> npt.NDArray[np.int64]:
@@ -30,45 +32,80 @@ def marker_tips(drawing: Drawing, labels: I64) -> npt.NDArray[np.int64]:
 
 def paint(tables: Tables, settings: Settings, drawing: Drawing, labels: I64) -> U8:
     """Return grey images (R, side, side): the brightest of all stamps, scaled to 0 ... 255."""
-    rows = len(labels)
-    marker = disc(settings.marker_radius, settings.antialias)
-    frame = max(tables.half, len(marker) // 2) + 1
-    canvas = np.zeros((rows, *(settings.side + 2 * frame,) * 2), np.int32)
-    lines = tables.stamps.astype(np.int32)
-    target = round(_UNIT * settings.snake_contrast * settings.paddle_contrast)
-    other = round(_UNIT * settings.snake_contrast)
-    for paddles, contrast in ((drawing.targets, target), (drawing.distractors, other)):
-        stamps = lines * contrast
+    rows, frame = len(labels), tables.half + 1
+    shades = Shades.of(settings)
+    canvas = np.zeros((rows, *(settings.side + 2 * frame,) * 2), np.int16)
+    for paddles, ranks in (
+        (drawing.targets, shades.target),
+        (drawing.distractors, shades.distractor),
+    ):
+        stamps = ranks[tables.stamps]
         for paddle in paddles.reshape(rows, -1, 3).swapaxes(0, 1).astype(np.int64):
             there = np.flatnonzero(paddle[:, 2] >= 0)
-            _stamp(canvas, there, paddle[there, :2] + frame, stamps[paddle[there, 2]])
+            corner = paddle[there, :2] + frame - tables.half
+            _stamp(canvas, there, corner, stamps[paddle[there, 2]])
+    marks = discs(settings.marker_radius, settings.antialias, settings.side)
     for tip in marker_tips(drawing, labels).swapaxes(0, 1):
-        _stamp(canvas, np.arange(rows), tip + frame, marker.astype(np.int32)[None] * _UNIT)
+        corner, pictures = marks.at(tip)
+        _stamp(canvas, np.arange(rows), corner + frame, shades.marker[pictures])
     image = canvas[:, frame:-frame, frame:-frame]
-    return _levels(_scaled(image), settings.levels)
+    return _levels(stretched(image, shades.brightness), settings.levels)
 
 
-def _stamp(
-    canvas: npt.NDArray[np.int32], rows: I64, place: I64, stamp: npt.NDArray[np.int32]
-) -> None:
-    """Brighten the canvas (R, P, P) of `rows` by one stamp each, centred on `place`."""
+class Shades(NamedTuple):
+    """All brightnesses that stamps have, in their order; images are painted in their ranks.
+
+    A stamp's value v has brightness v / 255 times the contrast, a marker v / 255. As in the
+    original, a line's is computed in single precision and a marker's in double. Stretched to
+    0 ... 255, many would lie midway between two greys, and that rounding decides for one of them.
+    A single operation rounds alike on every machine.
+    """
+
+    brightness: npt.NDArray[np.float64]
+    """(K,) from dark to bright, the first 0."""
+    target: npt.NDArray[np.int16]
+    """(256,) the rank of each value of a line of the two paths."""
+    distractor: npt.NDArray[np.int16]
+    marker: npt.NDArray[np.int16]
+
+    @classmethod
+    def of(cls, settings: Settings) -> Shades:
+        """Return the shades of these contrasts."""
+        values = np.arange(256)
+        lines = values.astype(np.float32) / np.float32(255)
+        target = settings.snake_contrast * settings.paddle_contrast
+        kinds = [
+            (lines * np.float32(target)).astype(np.float64),
+            (lines * np.float32(settings.snake_contrast)).astype(np.float64),
+            values / 255,
+        ]
+        brightness = np.unique(np.concatenate(kinds))
+        ranks = (np.searchsorted(brightness, kind).astype(np.int16) for kind in kinds)
+        return cls(brightness, *ranks)
+
+
+def _stamp(canvas: Ranks, rows: I64, corner: I64, stamp: Ranks) -> None:
+    """Brighten the canvas (R, P, P) of `rows` by one stamp each, with its top left at `corner`."""
     pitch, size = canvas.shape[1], stamp.shape[1]
-    window = np.arange(size) - size // 2
+    window = np.arange(size)
     around = (window[:, None] * pitch + window).ravel()
-    cells = (rows * pitch + place[:, 0]) * pitch + place[:, 1]
+    cells = (rows * pitch + corner[:, 0]) * pitch + corner[:, 1]
     flat, at = canvas.reshape(-1), cells[:, None] + around
     flat[at] = np.maximum(flat[at], stamp.reshape(-1, size * size))
 
 
-def _scaled(image: npt.NDArray[np.int32]) -> U8:
-    """Stretch each image so that it spans 0 ... 255, rounding halves up."""
-    above = (image - image.min(axis=(1, 2), keepdims=True)).reshape(len(image), -1)
-    span = above.max(axis=1, initial=1)
-    grey = np.zeros(above.shape, np.uint8)
-    # Nearly all pixels are the darkest, and need no division.
-    lit = np.flatnonzero(above)
-    stretch = span[lit // above.shape[1]]
-    grey.reshape(-1)[lit] = (above.reshape(-1)[lit] * 510 + stretch) // (2 * stretch)
+def stretched(image: Ranks, brightness: npt.NDArray[np.float64]) -> U8:
+    """Stretch each image (R, side, side) so that it spans 0 ... 255, rounding halves up."""
+    ranks = image.reshape(len(image), -1)
+    low, high = ranks.min(axis=1), ranks.max(axis=1)
+    span = brightness[high] - brightness[low]
+    stretch = 255 / np.where(span > 0, span, 1)
+    grey = np.zeros(ranks.shape, np.uint8)
+    # Nearly all pixels are the darkest, and stay 0.
+    lit = np.flatnonzero(ranks > low[:, None])
+    row = lit // ranks.shape[1]
+    above = brightness[ranks.reshape(-1)[lit]] - brightness[low][row]
+    grey.reshape(-1)[lit] = above * stretch[row] + 0.5
     return grey.reshape(image.shape)
 
 

@@ -6,6 +6,8 @@ with the Lanczos-3 kernel to 8 bits, rows and columns one after the other. All i
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -42,6 +44,37 @@ def disc(radius: float, fine: int) -> U8:
     squares = at[:, None] ** 2 + at[None, :] ** 2
     inside = squares * 4 <= round(2 * radius * fine) ** 2
     return shrink(inside.astype(np.uint8) * 255, 2 * half + 1)
+
+
+class Discs(NamedTuple):
+    """Marker discs as the original draws them, each shrunk with the whole image around it.
+
+    Near an edge the kernel has fewer pixels to weigh, and a disc looks as it does nowhere else. So
+    there is a picture for each place near an edge, and one for all others.
+    """
+
+    pictures: U8
+    """(D, D, D, D) by row and column of the disc in a picture, then the picture's rows and
+    columns."""
+    side: int
+    """Pixels a side of the image that they are for, at least D."""
+
+    def at(self, tips: I64) -> tuple[I64, U8]:
+        """Return the top left pixel of each disc's picture, (R, 2), and the pictures, (R, D, D);
+        `tips` is (R, 2), (y, x) in the image."""
+        size = len(self.pictures)
+        place = np.where(tips < size // 2, tips, size // 2)
+        place = np.maximum(place, tips - (self.side - size))
+        return tips - place, self.pictures[place[:, 0], place[:, 1]]
+
+
+def discs(radius: float, fine: int, side: int) -> Discs:
+    """Return the marker discs of an image of `side` pixels."""
+    size = min(side, len(disc(radius, fine)))
+    at = np.arange(size * fine) - fine * np.arange(size)[:, None]
+    squares = at[:, None, :, None] ** 2 + at[None, :, None, :] ** 2
+    inside = squares * 4 <= round(2 * radius * fine) ** 2
+    return Discs(shrink(inside.astype(np.uint8) * 255, size), side)
 
 
 def shrink(image: U8, size: int) -> U8:

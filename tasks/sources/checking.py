@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,13 @@ from tasks.sources.facts import Facts, changed, damaged
 from tasks.sources.files import to_the_end
 from tasks.sources.prepared import buffers_hash, open_prepared
 from tasks.sources.preparing import QUIET, Watch, gathered
+from tasks.sources.repeats import Clash, Repeats
+from tasks.sources.tables import DOCUMENT_VOCABULARY, printed_by_python
+
+Shown = Callable[[npt.NDArray[np.integer]], str]
+"""A sequence as a person reads it."""
+_SHOWN = 40
+"""Characters of a text, or tokens, that an error shows."""
 
 
 @dataclass
@@ -32,6 +38,10 @@ class Tally:
     """Tokens that have a label, where each may have one."""
     labels: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Rows of each label; none where tokens have labels."""
+    printed: int = 0
+    """Texts written as Python prints bytes, `b'...'`."""
+    repeated: int = 0
+    """Rows that stand earlier in the split too."""
     elsewhere: dict[SplitName, int] = field(default_factory=dict)
     """Rows that stand in an earlier split too."""
 
@@ -52,48 +62,63 @@ class Tally:
         self.labels = found
 
 
-class Repeats:
-    """Counts rows whose tokens, whatever their labels, stand in an earlier split too."""
+class Count:
+    """Counts the rows of a set as they go by; a text with two labels goes to `on_defect`, and is
+    counted. `where` is what errors call the set."""
 
-    def __init__(self) -> None:
-        self._rows: dict[SplitName, Counter[bytes]] = {name: Counter() for name in SPLITS}
+    def __init__(self, where: str, vocabulary: int, shown: Shown, on_defect: OnDefect) -> None:
+        self._where, self._vocabulary, self._shown = where, vocabulary, shown
+        self._on_defect = on_defect
+        self._tallies: dict[SplitName, Tally] = {name: Tally() for name in SPLITS}
+        self._repeats = Repeats()
 
     def add(self, name: SplitName, split: Split) -> None:
-        """Take rows of a split."""
-        found = self._rows[name]
-        for row in range(len(split)):
-            first, last = row * split.inputs, (row + 1) * split.inputs
-            # Where one sequence of a pair ends is part of what the pair is.
-            digest = blake2b(
-                (split.starts[first : last + 1] - split.starts[first]).data, digest_size=16
-            )
-            digest.update(split.tokens[split.starts[first] : split.starts[last]].data)
-            found[digest.digest()] += 1
+        """Count rows of a split."""
+        if not len(split):
+            return
+        tally = self._tallies[name]
+        tally.add(split)
+        if self._vocabulary == DOCUMENT_VOCABULARY:
+            sequences = map(split.sequence, range(len(split) * split.inputs))
+            tally.printed += sum(map(printed_by_python, sequences))
+        for clash in self._repeats.add(name, split):
+            self._on_defect(self._two_labels(clash))
 
-    def found(self, name: SplitName) -> dict[SplitName, int]:
-        """Return how many rows of a split stand in each split before it, where any do."""
-        earlier = SPLITS[: SPLITS.index(name)]
-        counts = {
-            other: sum(self._rows[name][row] for row in self._rows[name].keys() & self._rows[other])
-            for other in earlier
-        }
-        return {other: count for other, count in counts.items() if count}
+    def tallies(self) -> dict[SplitName, Tally]:
+        """Return the counts of each split."""
+        for name, tally in self._tallies.items():
+            tally.repeated = self._repeats.within(name)
+            tally.elsewhere = self._repeats.elsewhere(name)
+        return self._tallies
+
+    def _two_labels(self, clash: Clash) -> DataError:
+        text = self._shown(clash.tokens)
+        if "\n" in text:
+            # A picture is drawn in lines.
+            text = ids(clash.tokens)
+        begins = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
+        first, second = clash.labels
+        return DataError(
+            f"'{self._where}', {clash.split}: {begins} has label {second}, and {first} before; "
+            f"keep one of the rows"
+        )
+
+
+def ids(tokens: npt.NDArray[np.integer]) -> str:
+    """Return the beginning of a sequence as numbers."""
+    return "tokens " + " ".join(map(str, tokens[:_SHOWN].tolist()))
 
 
 def tallies(data: Dataset) -> dict[SplitName, Tally]:
     """Return the counts of a set that is there."""
-    found, repeats = {name: Tally() for name in SPLITS}, Repeats()
+    return _counted(data, "", lambda defect: None)
+
+
+def _counted(data: Dataset, where: str, on_defect: OnDefect) -> dict[SplitName, Tally]:
+    count = Count(where, data.vocabulary, ids, on_defect)
     for name, split in data:
-        if len(split):
-            found[name].add(split)
-            repeats.add(name, split)
-    return _with_repeats(found, repeats)
-
-
-def _with_repeats(found: dict[SplitName, Tally], repeats: Repeats) -> dict[SplitName, Tally]:
-    for name, tally in found.items():
-        tally.elsewhere = repeats.found(name)
-    return found
+        count.add(name, split)
+    return count.tallies()
 
 
 def check_source(
@@ -101,16 +126,20 @@ def check_source(
 ) -> dict[SplitName, Tally]:
     """Read all of a source, tell every defect, and return the counts of the rows without one.
 
-    A fault of a whole file is one defect, after which the next file is read. Raises `DataError`
-    where no data was reached.
+    A fault of a whole file is one defect, after which the next file is read. A fault that rows
+    share (`DataError.once`) is told once. Raises `DataError` where no data was reached.
     """
-    found, repeats = {name: Tally() for name in SPLITS}, Repeats()
+    told: set[str] = set()
     sound = True
 
     def tell(defect: DataError) -> None:
         nonlocal sound
         sound = False
-        on_defect(defect)
+        if not defect.once or defect.once not in told:
+            on_defect(defect)
+        told.add(defect.once)
+
+    count = Count(source, task.vocabulary, task.shown, tell)
 
     try:
         parts = task.parts(source)
@@ -118,18 +147,18 @@ def check_source(
         if not defect.reached:
             raise
         tell(defect)
-        return found
+        return count.tallies()
     watch.begun(len(parts), 0)
     for part in parts:
         for name, split in gathered(task, to_the_end(part.examples(tell), tell)):
-            found[name].add(split)
-            repeats.add(name, split)
+            count.add(name, split)
         watch.part(part.name)
+    found = count.tallies()
     # Where rows have defects, a split without a row is what comes of them.
     empty = [name for name, tally in found.items() if not tally.rows] if sound else []
     for name in empty:
         tell(DataError(f"'{source}' has no rows for {name}; give a source with more rows"))
-    return _with_repeats(found, repeats)
+    return found
 
 
 def check_whole(facts: Facts, folder: Path, on_defect: OnDefect) -> dict[SplitName, Tally]:
@@ -144,7 +173,7 @@ def check_whole(facts: Facts, folder: Path, on_defect: OnDefect) -> dict[SplitNa
         if not wrong:
             data = open_prepared(folder)
             _refuse_unlike(facts, data, folder)
-            return tallies(data)
+            return _counted(data, str(folder), on_defect)
     except DataError as defect:
         on_defect(defect)
     return {name: Tally() for name in SPLITS}

@@ -20,6 +20,7 @@ from tasks.sources.files import (
     SPLIT_WORDS,
     Family,
     existing,
+    ordinary,
     readable,
     source_files,
     to_the_end,
@@ -72,14 +73,16 @@ def picture_set(source: str) -> PictureSet:
     if path.is_file():
         return _set_of(path)
     with readable(path):
-        files = [file for file in sorted(path.iterdir()) if file.is_file()]
+        files = sorted(path.iterdir())
         found = [_table_set(family) for family in picture_tables(path)]
     found += [_archive_set(file) for file in files if _OFFICIAL_ARCHIVE.fullmatch(file.name)]
     by_name = _by_name(files)
     if len(found) + len(by_name) > 1:
         firsts = [made.files[0] for made in found] + [pieces[0].path for pieces in by_name.values()]
         names = ", ".join(sorted(file.relative_to(path).as_posix() for file in firsts))
-        raise DataError(f"folder '{source}' holds several sets ({names}); name one of the files")
+        raise DataError(
+            f"folder '{source}' holds several sets ({names}); name one of the files", reached=False
+        )
     found += [_complete(source, pieces) for pieces in by_name.values()]
     if not found:
         raise DataError(f"folder '{source}' holds no set of pictures; give one with {_FORMS}")
@@ -90,7 +93,7 @@ def _set_of(path: Path) -> PictureSet:
     piece = _piece(path)
     if piece is not None:
         with readable(path.parent):
-            beside = [file for file in sorted(path.parent.iterdir()) if file.is_file()]
+            beside = sorted(path.parent.iterdir())
         return _complete(str(path.parent), _by_name(beside)[piece.of])
     if _ARCHIVE.fullmatch(path.name):
         return _archive_set(path)
@@ -157,7 +160,7 @@ def _complete(source: str, pieces: list[_Piece]) -> PictureSet:
         else:
             yield from sound(enumerate(paths), partial(_batch, on_defect), on_defect)
 
-    return PictureSet(tuple(piece.path for piece in pieces), splits, read)
+    return PictureSet(tuple(ordinary(piece.path) for piece in pieces), splits, read)
 
 
 def _batch(on_defect: OnDefect, _: int, path: Path) -> Pictures:
@@ -172,7 +175,7 @@ def _needed(form: str, split: SplitName) -> tuple[str, ...]:
 
 
 def _archive_set(path: Path) -> PictureSet:
-    return PictureSet((path,), ("train", "test"), partial(archived_pictures, path))
+    return PictureSet((ordinary(path),), ("train", "test"), partial(archived_pictures, path))
 
 
 def _table_set(family: Family) -> PictureSet:

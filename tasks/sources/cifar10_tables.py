@@ -20,6 +20,7 @@ from tasks.sources.files import (
     SPLIT_WORDS,
     Family,
     hidden,
+    ordinary,
     refuse_parts,
     says_split,
     source_files,
@@ -71,7 +72,7 @@ def picture_tables(folder: Path) -> list[Family]:
     for file in files:
         if file in placed:
             continue
-        found = source_files(str(file), "image")
+        found = source_files(str(ordinary(file)), "image")
         if found.single is not None:
             raise DataError(f"'{file}' says no split; rename it, with train or test in its name")
         by_name[tuple(found.files)] = found.family
@@ -90,6 +91,8 @@ def _by_folder(folder: Path, files: Iterable[Path]) -> list[Family]:
         lacking = [split for split in ("train", "test") if split not in family]
         if not lacking:
             for split, paths in family.items():
+                for path in paths:
+                    ordinary(path)
                 matches = [_IN_FOLDER.fullmatch(path.name) for path in paths]
                 refuse_parts(str(root), split, [match for match in matches if match])
             whole.append(family)
@@ -103,8 +106,8 @@ def _holds_pictures(file: Path) -> bool:
     import pyarrow.parquet as pq
 
     try:
-        columns = set(pq.read_schema(file).names)
-    except (pa.ArrowException, OSError):
+        columns = set(pq.read_schema(ordinary(file)).names)
+    except (DataError, pa.ArrowException, OSError):
         # Reading it will say what is wrong. A file of no split may be anything.
         return says_split(file) or file.parent.name.lower() in SPLIT_WORDS
     return "label" in columns and not columns.isdisjoint(_IMAGE_COLUMNS)

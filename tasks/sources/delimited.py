@@ -6,7 +6,8 @@ import codecs
 import csv
 import gzip
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, cast
 
@@ -15,6 +16,8 @@ from lra.core.errors import DataError
 _LONGEST_FIELD = 2**31 - 1
 _GZIP = b"\x1f\x8b"
 """How a gzip archive begins."""
+_PARTS = {b";": "semicolons", b"\t": "tabs", b",": "commas", b"|": "vertical bars"}
+"""Characters between the fields of a line, in words."""
 
 
 def damage(path: Path, error: Exception) -> str:
@@ -48,6 +51,22 @@ def lines_of(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
         )
     yield first
     yield from stream
+
+
+def parted_by(
+    path: Path, lines: Iterator[bytes], columns: Sequence[str], due: bytes
+) -> Iterator[bytes]:
+    """Return the lines; `DataError` where the first names the columns with a character between
+    them that is not the one due."""
+    first = next(lines, b"")
+    wanted = {name.encode() for name in columns}
+    for part, word in _PARTS.items():
+        parted = {name.strip().strip(b"\"'") for name in first.split(part)}
+        if part != due and len(parted) > 1 and wanted <= parted:
+            raise DataError(
+                f"'{path}' has {word} between its fields; save it with {_PARTS[due]} between them"
+            )
+    return chain([first], lines)
 
 
 def has_last_line_end(path: Path) -> bool:

@@ -10,11 +10,12 @@ import struct
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from pathlib import Path
 from typing import ClassVar
 
 from lra.core.errors import DataError
-from tasks.sources.files import existing, readable
+from tasks.sources.files import existing, ordinary, readable
 
 _DAMAGE = (zipfile.BadZipFile, struct.error, RuntimeError, ValueError)
 """Errors of `zipfile` on an archive that is damaged, locked, or packed in a way it lacks."""
@@ -64,7 +65,7 @@ class _Folder(FileTree):
 
     def read(self, *file: str) -> bytes:
         path = Path(self.root, *file)
-        with readable(path):
+        with readable(ordinary(path)):
             return path.read_bytes()
 
 
@@ -82,6 +83,7 @@ class _Zip(FileTree):
             raise DataError(_no_zip(root)) from error
         # Some tools write every name with a dot before it, as they were given the folder.
         self._members = {_plain(member): member for member in self._zip.namelist()}
+        self._refuse_repeated()
         self._there: dict[str, set[str]] = {}
         for name in self._members:
             self._enter(name)
@@ -97,6 +99,17 @@ class _Zip(FileTree):
             raise DataError(
                 f"'{self.called(*file)}' is damaged or locked; copy or download the zip again"
             ) from error
+
+    def _refuse_repeated(self) -> None:
+        """Refuse names that stand for several files; that of a folder may come again."""
+        files = (_plain(member) for member in self._zip.namelist() if not member.endswith("/"))
+        times = Counter(name for name in files if all(map(_counts, name.split("/"))))
+        twice = [name for name, count in times.items() if count > 1]
+        if twice:
+            raise DataError(
+                f"'{self.root}' holds more than one file of a name, {len(twice)} names in all, the "
+                f"first '{twice[0]}'; pack one file of each name"
+            )
 
     def _enter(self, name: str) -> None:
         """Enter a name in its folder, and that in its own, up to one already known."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
 from tasks.contract import OnDefect
+from tasks.sources.file_kind import CALLED, file_kind
 
 HUB = "hub:"
 """How a source on the Hugging Face hub starts."""
@@ -89,13 +90,25 @@ def expanded(named: str | Path) -> Path:
 
 
 def existing(source: str) -> Path:
-    """Return the path of a source; `DataError` if nothing is there."""
+    """Return the path of a source; `DataError` if neither a file nor a folder is there."""
     path = expanded(source)
     with readable(path):
-        there = path.exists()
-    if not there:
+        kind = file_kind(path)
+    if kind == "nothing":
         raise DataError(f"no file or folder '{source}'; check the path")
+    if kind not in ("file", "folder"):
+        raise DataError(f"'{source}' is {CALLED[kind]}; give a file or a folder")
     return path
+
+
+def ordinary(file: Path) -> Path:
+    """Return a file; `DataError` where its name is that of a folder, a pipe, a device, or a link
+    that leads to no file."""
+    with readable(file):
+        kind = file_kind(file)
+    if kind != "file":
+        raise DataError(f"'{file}' is {CALLED[kind]}, not a file; put the file there")
+    return file
 
 
 @contextmanager
@@ -162,7 +175,9 @@ def source_files(source: str, task: str) -> Sources:
         if len(fitting) == 1:
             return Sources(None, _complete(source, fitting[0]), ())
     examples = ", ".join(sorted(next(iter(f.values()))[0].name for f in families.values()))
-    raise DataError(f"folder '{source}' holds several sets ({examples}); name one of the files")
+    raise DataError(
+        f"folder '{source}' holds several sets ({examples}); name one of the files", reached=False
+    )
 
 
 def _reviews(folder: Path) -> tuple[Path, ...]:
@@ -173,7 +188,7 @@ def _reviews(folder: Path) -> tuple[Path, ...]:
             for part in ("train", "test")
             for side in ("neg", "pos")
             for file in sorted((folder / part / side).glob("*.txt"))
-            if not hidden(file)
+            if not hidden(file) and ordinary(file)
         )
 
 
@@ -196,9 +211,10 @@ def _key(match: re.Match[str]) -> tuple[str, str]:
 
 
 def named_files(folder: Path, name: re.Pattern[str]) -> list[re.Match[str]]:
-    """Return the names in a folder, in their order, of the files that are called so and count."""
+    """Return the names in a folder, in their order, that are called so and count: of files, or of
+    something else where a file is due (see `ordinary`)."""
     with readable(folder):
-        files = [file for file in sorted(folder.iterdir()) if file.is_file() and not hidden(file)]
+        files = [file for file in sorted(folder.iterdir()) if not hidden(file)]
     return [match for file in files if (match := name.fullmatch(file.name))]
 
 
@@ -220,7 +236,9 @@ def _complete(source: str, family: Family) -> Family:
             )
     for split, files in family.items():
         refuse_parts(source, split, [match for match in map(_matched, files) if match])
-    return {split: family[split] for split in SPLITS if split in family}
+    return {
+        split: [ordinary(file) for file in family[split]] for split in SPLITS if split in family
+    }
 
 
 def refuse_parts(source: str, split: SplitName, matches: Sequence[re.Match[str]]) -> None:

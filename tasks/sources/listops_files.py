@@ -20,7 +20,7 @@ from lra.core.errors import DataError
 from tasks.contract import Example, OnDefect, Part
 from tasks.sources.files import source_files
 from tasks.sources.holdout import assigned, content_key
-from tasks.sources.listops_values import evaluate
+from tasks.sources.listops_values import evaluate, refuse_misplaced
 from tasks.sources.tables import bad_row, read_label, read_rows, read_text, shown, sound
 
 
@@ -76,12 +76,9 @@ def _worked_out(
         ) from error
     try:
         value = evaluate(words)
+        refuse_misplaced(text)
     except ValueError as error:
         raise bad_row(path, row, f"Source {error}; copy the file again") from error
-    opened, closed = text.count(b"("), text.count(b")")
-    if opened != closed:
-        reason = f"Source has {opened} '(' and {closed} ')'; copy the file again"
-        raise bad_row(path, row, reason)
     label = read_label(path, row, target, classes=10)
     if label != value:
         raise bad_row(path, row, f"Target is {label}, the value of Source is {value}; correct it")

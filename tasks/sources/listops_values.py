@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 OPERATORS: dict[bytes, Callable[[list[int]], int]] = {
     b"[MIN": min,
     b"[MAX": max,
@@ -35,10 +37,32 @@ def evaluate(tokens: Sequence[bytes]) -> int:
             raise ValueError("begins with ']'")
         else:
             operator, args = waiting.pop()
-            if not args:
-                raise ValueError("has an operator without arguments")
+            if len(args) < 2:
+                # The grammar gives every operator two arguments or more.
+                told = "with one argument" if args else "without arguments"
+                raise ValueError(f"has an operator {told}")
             waiting[-1][1].append(OPERATORS[operator](args))
     return waiting[0][1][0]
+
+
+def refuse_misplaced(text: bytes) -> None:
+    """Raise `ValueError` where parentheses of an expression, whose `]` are in order, are not.
+
+    Each `)` follows its `(`, and one that is opened between an operator and its `]` closes there.
+    """
+    opened, closed = text.count(b"("), text.count(b")")
+    if opened != closed:
+        raise ValueError(f"has {opened} '(' and {closed} ')'")
+    found = np.frombuffer(text, dtype=np.uint8)
+    depth = np.cumsum((found == ord("(")).astype(int) - (found == ord(")")))
+    if (depth < 0).any():
+        raise ValueError("has a ')' before its '('")
+    outside: list[int] = []
+    for place in np.flatnonzero((found == ord("[")) | (found == ord("]"))):
+        if found[place] == ord("["):
+            outside.append(depth[place])
+        elif depth[place] > outside.pop():
+            raise ValueError("has a '(' within an operator and its ')' behind that operator's ']'")
 
 
 def _median(ranked: list[int]) -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
-from tasks.sources.files import SPLIT_WORDS, existing, named_files
+from tasks.sources.files import SPLIT_WORDS, existing, named_files, ordinary
 
 _SUFFIX = r"(?P<suffix>\.(?:parquet|(?:csv|tsv)(?:\.gz)?))"
 _PAIRS = re.compile(
@@ -54,7 +54,9 @@ def pair_files(source: str) -> PairFiles:
     stems = {_stem(match) for match in pairs}
     if len(stems) > 1:
         first = ", ".join(sorted(match.string for match in pairs)[:3])
-        raise DataError(f"folder '{source}' holds several sets ({first}); name one of the files")
+        raise DataError(
+            f"folder '{source}' holds several sets ({first}); name one of the files", reached=False
+        )
     return PairFiles(_by_split(source, folder, pairs), _table(source, folder, papers, *stems))
 
 
@@ -72,7 +74,7 @@ def _by_split(
             raise DataError(
                 f"'{source}' has {found[split].name} and {match.string}; keep one of them"
             )
-        found[split] = folder / match.string
+        found[split] = ordinary(folder / match.string)
     if None in found:
         if len(found) > 1:
             names = ", ".join(path.name for path in found.values())
@@ -97,4 +99,4 @@ def _table(source: str, folder: Path, matches: list[re.Match[str]], stem: str) -
     if len(alike) > 1:
         names = ", ".join(match.string for match in alike)
         raise DataError(f"'{source}' has several tables of papers ({names}); keep one of them")
-    return folder / alike[0].string if alike else None
+    return ordinary(folder / alike[0].string) if alike else None

@@ -12,9 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from lra.core.dataset import SplitName
 from lra.core.errors import DataError
 from tasks.contract import Example, OnDefect, Part
@@ -58,7 +55,7 @@ class _Papers:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._texts: dict[bytes, bytes] = {}
+        self._texts: dict[bytes, bytes | None] = {}
         self._read = self._broken = False
 
     def there(self, pairs: Path, on_defect: OnDefect) -> bool:
@@ -80,8 +77,9 @@ class _Papers:
                 on_defect(defect)
         return not self._broken
 
-    def text(self, pairs: Path, row: int, identity: bytes) -> bytes:
-        """Return the text of a paper; `DataError` where there is none."""
+    def text(self, pairs: Path, row: int, identity: bytes) -> bytes | None:
+        """Return the text of a paper, None where its own row was told as a defect; `DataError`
+        where there is none."""
         if identity not in self._texts:
             table = "the table of papers" if self._path is None else f"'{self._path.name}'"
             what = f"paper {shown(identity)} has no text in {table}; add it, or remove the row"
@@ -89,12 +87,19 @@ class _Papers:
         return self._texts[identity]
 
 
-def _read_papers(path: Path, on_defect: OnDefect) -> dict[bytes, bytes]:
-    found: dict[bytes, bytes] = {}
+def _read_papers(path: Path, on_defect: OnDefect) -> dict[bytes, bytes | None]:
+    found: dict[bytes, bytes | None] = {}
 
     def read(row: int, cells: tuple[Any, ...]) -> None:
-        name, content = _identity(path, row, "id", cells[0]), read_text(path, row, cells[1])
-        if found.setdefault(name, content) != content:
+        name = _identity(path, row, "id", cells[0])
+        try:
+            content = read_text(path, row, cells[1])
+        except DataError:
+            found.setdefault(name, None)
+            raise
+        if found.get(name) is None:
+            found[name] = content
+        elif found[name] != content:
             what = f"paper {shown(name)} is there already with another text; keep one"
             raise bad_row(path, row, what)
 
@@ -108,23 +113,33 @@ def _read_papers(path: Path, on_defect: OnDefect) -> dict[bytes, bytes]:
 def _examples(
     path: Path, given: SplitName | None, papers: _Papers, on_defect: OnDefect
 ) -> Iterator[Example]:
-    def tokens(row: int, column: str, identity: Any, text: Any) -> npt.NDArray[np.uint16]:
-        if text is not ABSENT:
-            return document_tokens(read_text(path, row, text))
-        return document_tokens(papers.text(path, row, _identity(path, row, column, identity)))
+    defects = 0
 
-    def read(row: int, cells: tuple[Any, ...]) -> Example:
+    def tell(defect: DataError) -> None:
+        nonlocal defects
+        defects += 1
+        on_defect(defect)
+
+    def document(row: int, column: str, identity: Any, text: Any) -> bytes | None:
+        if text is not ABSENT:
+            return read_text(path, row, text)
+        return papers.text(path, row, _identity(path, row, column, identity))
+
+    def read(row: int, cells: tuple[Any, ...]) -> Example | None:
         label, id1, id2, text1, text2, word = cells
         split = given or read_split(path, row, word)
-        pair = (tokens(row, "id1", id1, text1), tokens(row, "id2", id2, text2))
-        return Example(split, pair, read_label(path, row, label, _CLASSES))
+        one, two = document(row, "id1", id1, text1), document(row, "id2", id2, text2)
+        known = read_label(path, row, label, _CLASSES)
+        if one is None or two is None:
+            return None
+        return Example(split, (document_tokens(one), document_tokens(two)), known)
 
     def complete() -> Iterator[Row]:
         """The rows, as far as their texts and splits are there: absent from all or from none."""
         for row, cells in read_rows(
-            path, _COLUMNS, _MAY_BE, bare=_BARE, open_ended=_OPEN_ENDED, on_defect=on_defect
+            path, _COLUMNS, _MAY_BE, bare=_BARE, open_ended=_OPEN_ENDED, on_defect=tell
         ):
-            if ABSENT in cells[3:5] and not papers.there(path, on_defect):
+            if ABSENT in cells[3:5] and not papers.there(path, tell):
                 return
             if given is None and cells[5] is ABSENT:
                 raise DataError(
@@ -134,10 +149,11 @@ def _examples(
             yield row, cells
 
     splits: set[SplitName] = set()
-    for example in sound(complete(), read, on_defect):
+    for example in filter(None, sound(complete(), read, tell)):
         splits.add(example.split)
         yield example
-    if given is None and "validation" not in splits:
+    # Where rows have defects, a split without a pair is what comes of them.
+    if given is None and "validation" not in splits and not defects:
         raise DataError(
             f"'{path}' has no pair for validation; write 'validation' in the column 'split' of "
             f"some training pairs"

@@ -23,6 +23,7 @@ from tasks.sources.files import (
     Sources,
     existing,
     named_files,
+    ordinary,
     refuse_parts,
     unpacked,
 )
@@ -83,7 +84,8 @@ def text_files(source: str) -> Sources:
     if len(texts) > 1:
         raise DataError(
             f"folder '{source}' holds several texts ({', '.join(texts.values())}); "
-            f"give each a folder of its own, or name a file"
+            f"give each a folder of its own, or name a file",
+            reached=False,
         )
     for needed in SPLITS:
         if needed not in by_split:
@@ -92,7 +94,9 @@ def text_files(source: str) -> Sources:
                 f".parquet) with '{needed}' in its name, or name a single file"
             )
         refuse_parts(source, needed, by_split[needed])
-    family = {split: [path / match.string for match in by_split[split]] for split in SPLITS}
+    family = {
+        split: [ordinary(path / match.string) for match in by_split[split]] for split in SPLITS
+    }
     return Sources(None, family, ())
 
 

@@ -27,6 +27,7 @@ from tasks.sources.delimited import (
     has_last_line_end,
     lines_of,
     opened,
+    parted_by,
     tab_records,
     with_last,
 )
@@ -119,23 +120,38 @@ def sound(
             yield found
 
 
+DOCUMENT_VOCABULARY = 257
+"""Bytes, and 0 for padding."""
+
+
 def document_tokens(text: bytes) -> npt.NDArray[np.uint16]:
     """Return a document as token ids 1 ... 256, (bytes,): its bytes plus 1, as 0 is padding."""
     return np.frombuffer(text, dtype=np.uint8).astype(np.uint16) + np.uint16(1)
 
 
+def printed_by_python(tokens: npt.NDArray[np.integer]) -> bool:
+    """Return whether a document is written as Python prints bytes: `b'...'` or `b"..."`."""
+    first, last = (
+        bytes((tokens[:2] - 1).astype(np.uint8)),
+        bytes((tokens[-1:] - 1).astype(np.uint8)),
+    )
+    return len(tokens) > 2 and first in (b"b'", b'b"') and last == first[1:]
+
+
 def read_text(path: Path | str, row: int, value: Any) -> bytes:
-    """Return a text cell as UTF-8 bytes; `DataError` if it is missing, empty or not UTF-8."""
+    """Return a text cell as UTF-8 bytes; `DataError` if it is missing, blank or not UTF-8."""
     if not isinstance(value, bytes):
         raise bad_row(path, row, f"the text is {shown(value)}; write a text")
     if not value:
         raise bad_row(path, row, "the text is empty; remove the row")
     try:
-        value.decode("utf-8")
+        text = value.decode("utf-8")
     except UnicodeDecodeError as error:
         raise bad_row(
             path, row, f"byte {error.start + 1} is not UTF-8; save the file as UTF-8"
         ) from error
+    if text.isspace():
+        raise bad_row(path, row, "the text is blank; remove the row")
     return value
 
 
@@ -148,9 +164,13 @@ def read_label(path: Path | str, row: int, value: Any, classes: int) -> int:
             return int(number)
     except (TypeError, ValueError):
         pass
-    raise bad_row(
-        path, row, f"label {shown(value)} is not one of 0 ... {classes - 1}; correct the row"
-    )
+    told = f"label {shown(value)} is not one of 0 ... {classes - 1}"
+    if written.strip(b"\"'").decode("utf-8", "replace")[:1].isalpha():
+        raise DataError(
+            f"'{path}', row {row}: {told}; where labels are words, write a number for each word",
+            once=f"{path}: labels are words",
+        )
+    raise bad_row(path, row, f"{told}; correct the row")
 
 
 def read_split(path: Path | str, row: int, value: Any) -> SplitName:
@@ -230,6 +250,7 @@ def _delimited(
     try:
         with opened(path) as stream:
             lines = lines_of(path, stream)
+            lines = parted_by(path, lines, columns, b"\t" if tabs else b",")
             records = tab_records(lines) if tabs else csv_records(lines)
             first = next(records, [])
             header = [name.decode("utf-8", "replace") for name in first]

@@ -89,6 +89,60 @@ def test_a_split_without_a_row_is_a_defect_where_no_row_has_one(lra, tmp_path):
         reviews(tmp_path, "test", ["film,2"])
 
 
+def test_repeats_and_printed_bytes_are_counted_and_no_defect(lra, tmp_path):
+    sound = [f"film {i},{i % 2}" for i in range(60)]
+    reviews(tmp_path, "train", [*sound, "film 3,1", "b'film',0", 'b"film",0', "b'film,0"])
+    reviews(tmp_path, "val", ["b'film',0"])
+    reviews(tmp_path, "test", ["film a,0"])
+    ran = lra("data", "check", "text", "--from", ".")
+    assert ran.returncode == 0 and ran.stdout.startswith("text: 66 sound rows, no defect")
+    train, validation, test = ran.stdout.splitlines()[1:]
+    assert train.endswith(", 1 repeated, 2 written as b'...'")
+    assert validation.endswith(", 1 also in train, 1 written as b'...'")
+    assert test.endswith("labels 100.0%")
+
+
+def test_one_text_with_two_labels_is_one_defect(lra, tmp_path):
+    sound = [f"film {i},{i % 2}" for i in range(60)]
+    reviews(tmp_path, "train", [*sound, "a text that is longer than an error shows it,0"])
+    reviews(tmp_path, "val", ["film 3,0", "film 3,0", "film 3,1"])
+    reviews(tmp_path, "test", ["a text that is longer than an error shows it,1"])
+    for asked in (("text", "--from", "."), ("--from", "set")):
+        ran = lra("data", "check", *asked)
+        assert ran.returncode == 1
+        first, second, summary = ran.stdout.splitlines()[:3]
+        assert "validation: " in first and " label 0, and 1 before" in first
+        assert "test: " in second and " label 1, and 0 before" in second and len(second) < 250
+        assert summary == "text: 65 sound rows, 2 defects"
+        if asked[0] == "text":
+            assert "'film 3'" in first
+            assert lra("data", "prepare", "text", "--from", ".", "--out", "set").returncode == 0
+
+
+def test_labels_that_are_words_are_told_once_a_file(lra, tmp_path):
+    reviews(tmp_path, "train", [f"film {i},{('bad', 'good')[i % 2]}" for i in range(60)])
+    reviews(tmp_path, "test", ["film,0", "a,2", "b,good", 'c," Bad"', "d,3"])
+    ran = lra("data", "check", "text", "--from", ".")
+    assert ran.returncode == 1
+    told = ran.stdout.splitlines()
+    places = ["r_train.csv', row 1: ", *(f"r_test.csv', row {row}: " for row in (2, 3, 5))]
+    assert all(place in line for place, line in zip(places, told, strict=False))
+    assert told[4] == "text: 1 sound row, 4 defects"
+    assert [" words" in line for line in told[:4]] == [True, False, True, False]
+
+
+def test_a_paper_that_is_wrong_is_one_defect_however_many_pairs_name_it(lra, tmp_path):
+    papers = "".join(f"P{i},paper {i}\n" for i in range(4))
+    (tmp_path / "papers.csv").write_text(f"id,text\n{papers}P4,  \n")
+    pairs = "1,P0,P1,train\n1,P4,P1,train\n0,P1,P4,test\n0,P2,P3,test\n7,P1,P3,validation\n"
+    (tmp_path / "pairs.csv").write_text(f"label,id1,id2,split\n{pairs}")
+    ran = lra("data", "check", "retrieval", "--from", ".")
+    assert ran.returncode == 1
+    paper, label, summary = ran.stdout.splitlines()[:3]
+    assert "papers.csv', row 5: " in paper and "pairs.csv', row 5: label '7'" in label
+    assert summary == "retrieval: 2 sound rows, 2 defects"
+
+
 @pytest.fixture
 def prepared(lra, lists, tmp_path: Path) -> Path:
     assert lra("data", "prepare", "listops", "--from", str(lists), "--out", "set").stdout
@@ -147,10 +201,19 @@ def test_facts_that_are_those_of_another_set(lra, prepared, change, code, says):
         (["text", "--from", "nowhere"], "'nowhere'"),
         (["recall", "--from", "listops-1000"], "recall"),
         (["listops", "--from", "hub"], "hub: listops"),
+        (["text", "--from", "several"], "several sets"),
+        (["retrieval", "--from", "several"], "several sets"),
+        (["image", "--from", "several"], "several sets"),
+        (["bytes", "--from", "several"], "several texts"),
         (["--from", "listops-1000"], "release"),
     ],
 )
 def test_what_cannot_be_checked_is_one_line(lra, prepared, arguments, says):
+    several = prepared.parent / "several"
+    several.mkdir()
+    for form in ("{}_train.csv", "{}pairs.tsv", "{}_train.bin", "{}.train.txt"):
+        for name in "ab":
+            (several / form.format(name)).write_text("")
     refused(lra("data", "check", *arguments), says)
 
 
@@ -162,13 +225,14 @@ def refused(ran, says: str) -> None:
 
 def test_a_name_with_control_characters_stays_on_its_line(lra, tmp_path):
     with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
-        archive.writestr("imgs/0/\x1b[31mred\nnext.png", b"")
+        for name in ("next", "last"):
+            archive.writestr(f"imgs/0/\x1b[31mred\n{name}.png", b"")
         archive.writestr("metadata/0.npy", "imgs/0 \x1b[31mred 0 1 1.0 14 4 2 0.5 1 1\n")
     ran = lra("data", "check", "pathfinder", "--from", "set.zip")
     assert ran.returncode == 1 and "\x1b" not in ran.stdout
     missing, unnamed, summary = ran.stdout.splitlines()[:3]
     assert missing.startswith("'set.zip/metadata/0.npy', row 1: ")
-    assert "\\x1b[31mred\\nnext.png" in unnamed
+    assert "\\x1b[31mred\\nlast.png" in unnamed
     assert summary == "pathfinder: 0 sound rows, 2 defects"
 
 

@@ -110,17 +110,21 @@ def test_a_failed_cell_is_a_row_and_exit_4(lra, tmp_path: Path) -> None:
     assert "on purpose" in page
 
 
-def test_a_damaged_data_file_names_file_and_row_but_no_folder(lra, tmp_path: Path) -> None:
+def test_bad_data_ends_a_run_before_its_first_cell(lra, tmp_path: Path) -> None:
+    """The suite has a timing, too, which needs no data."""
     (tmp_path / "bad").mkdir()
     for part in ("train", "val", "test"):
-        (tmp_path / f"bad/basic_{part}.tsv").write_text("Source\tTarget\n( [MAX 1 ) ]\tseven\n")
-    ran = lra("run", "--impl", "linear", *TINY, "--data", "listops=bad")
-    assert ran.returncode == FAILED_CELLS
-    assert "basic_" in ran.stderr and "row" in ran.stderr
-    records = Store(tmp_path / "results/runs/default").records()
-    failed = [record.failure for record in records if record.failure is not None]
-    assert failed and all("basic_" in failure.message for failure in failed)
-    assert not any("bad/" in failure.message + failure.tail for failure in failed)
+        rows = f"[MAX 1 {'5' if part == 'test' else '7'} ]\t7\n" * 60
+        (tmp_path / f"bad/basic_{part}.tsv").write_text(f"Source\tTarget\n{rows}")
+    asked = ("run", "--impl", "linear", *TINY, "--data", "listops=bad")
+    ran = lra(*asked)
+    assert ran.returncode == 2 and "Traceback" not in ran.stderr
+    assert "'bad/basic_test.tsv', row 1: Target is 7, the value" in ran.stderr.splitlines()[-1]
+    assert Store(tmp_path / "results/runs/default").records() == []
+
+    (tmp_path / "bad/basic_test.tsv").write_text("Source\tTarget\n" + "[MAX 1 7 ]\t7\n" * 60)
+    assert lra(*asked).returncode == 0
+    assert len(Store(tmp_path / "results/runs/default").records()) > 2
 
 
 @pytest.mark.parametrize("store", ["taken", "taken/below"])

@@ -9,7 +9,7 @@ from scipy import ndimage
 from lra.core.errors import UsageError
 from lra.core.protocol import Rows
 from tasks.generators import counter, pathfinder_images
-from tasks.generators.pathfinder_drawing import marker_tips, paint
+from tasks.generators.pathfinder_drawing import Shades, marker_tips, paint, stretched
 from tasks.generators.pathfinder_settings import resolve
 from tasks.generators.pathfinder_stamps import disc
 from tasks.generators.pathfinder_tables import build
@@ -107,6 +107,49 @@ def test_images_have_the_statistics_of_the_original():
     for above, pixels, off in ((50, 135.6, 2), (100, 104.6, 1.5), (180, 25.4, 1)):
         assert (images > above).sum((1, 2)).mean() == pytest.approx(pixels, abs=off)
     assert (images.max((1, 2)) == 255).all() and (images.min((1, 2)) == 0).all()
+
+
+# Pixels of a level in an image, over 1,500 images made with the original generator. One of each two
+# levels is where a brightness between them goes, by how it is rounded before.
+LEVELS = {
+    **{139: 4.41, 140: 0.00, 144: 2.92, 145: 0.01, 157: 2.47, 158: 0.00, 160: 2.09, 161: 0.94},
+    **{166: 2.15, 167: 0.70, 169: 1.11, 170: 0.49, 181: 0.82, 182: 0.33, 202: 0.08, 203: 1.60},
+    **{93: 1.16, 94: 1.80, 199: 0.12, 200: 0.57, 220: 0.56, 221: 2.34, 76: 0.96, 77: 0.00},
+}
+
+
+def test_exact_levels_are_as_frequent_as_in_the_original():
+    """Five standard errors at most, which pass no pair of levels in the wrong order."""
+    images = pictures(task(32).generate("train", 800))
+    for level, frequency in LEVELS.items():
+        counts = (images == level).sum((1, 2))
+        error = counts.std() * (1 / 800 + 1 / 1500) ** 0.5
+        assert abs(counts.mean() - frequency) < 5 * max(error, 0.01), level
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "level"),
+    [
+        ("target", 93, 139),
+        ("target", 135, 203),
+        ("target", 147, 221),
+        ("target", 105, 157),
+        ("distractor", 70, 140),
+        ("marker", 139, 139),
+    ],
+)
+def test_a_brightness_between_two_levels_goes_where_the_original_s_does(kind, value, level):
+    """Beside a full marker: a target's value times 1.5, a distractor's times 2."""
+    shades = Shades.of(resolve(32, {}))
+    ranks = [0, getattr(shades, kind)[value], shades.marker[255]]
+    image = np.array(ranks, np.int16).reshape(1, 1, 3)
+    assert stretched(image, shades.brightness).ravel().tolist() == [0, level, 255]
+
+
+def test_an_image_of_one_brightness_is_black():
+    shades = Shades.of(resolve(32, {}))
+    for rank in (0, shades.marker[255]):
+        assert not stretched(np.full((1, 4, 4), rank, np.int16), shades.brightness).any()
 
 
 def test_distractors_are_brighter_than_targets_as_in_the_original():

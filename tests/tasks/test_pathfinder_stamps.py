@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw
 
 from tasks.generators import pathfinder_fixed as fixed
 from tasks.generators.pathfinder_settings import resolve
-from tasks.generators.pathfinder_stamps import disc, disc_offsets, paddles, shrink
+from tasks.generators.pathfinder_stamps import disc, disc_offsets, discs, paddles, shrink
 from tasks.generators.pathfinder_tables import SEEDS, build
 
 DEGREES = np.arange(-180, 180)
@@ -72,6 +72,23 @@ def test_disc_is_a_circle_of_that_area(radius):
     assert marker[0].max() == marker[:, -1].max() == 0
     fine = sum(y * y + x * x <= (2 * radius) ** 2 for y in range(-10, 11) for x in range(-10, 11))
     assert marker.sum() / 255 == pytest.approx(fine / 4, rel=0.1)
+
+
+@pytest.mark.parametrize(("side", "radius"), [(8, 1.0), (12, 1.0), (32, 1.5), (64, 2.5), (40, 5.0)])
+def test_discs_are_shrunk_with_the_whole_image(side, radius):
+    """As Pillow shrinks it, at every place: near an edge no cut disc looks like that."""
+    marks, fine = discs(radius, 2, side), np.arange(2 * side)
+    cut = 0
+    for tip in np.argwhere(np.ones((side, side))):
+        down, across = (fine - 2 * part for part in tip)
+        whole = (down[:, None] ** 2 + across**2 <= (2 * radius) ** 2).astype(np.uint8) * 255
+        shrunk = Image.fromarray(whole).resize((side, side), Image.Resampling.LANCZOS)
+        (corner,), (picture,) = marks.at(tip[None])
+        mine = np.zeros((side, side), np.uint8)
+        mine[tuple(slice(first, first + len(picture)) for first in corner)] = picture
+        assert off(shrunk, mine) <= 1
+        cut += tip.min() < radius or tip.max() > side - 1 - radius
+    assert cut
 
 
 def test_disc_offsets():

@@ -19,12 +19,12 @@ PINNED = [
     (ListOps, SHORT, 32, "test", 200, "dbf620bf954dcb14"),
     (Retrieval, {}, 64, "test", 200, "81794d62f9a77756"),
     (Text, {}, 128, "train", 200, "c084af318890e9b3"),
-    (Pathfinder, {}, 8**2, "train", 400, "8c23d86a5fbca530"),
-    (Pathfinder, {}, 8**2, "test", 100, "efa3dec48a9636d7"),
-    (Pathfinder, {}, 12**2, "train", 100, "56463dd8302f12e3"),
-    (Pathfinder, {}, 32**2, "train", 40, "11ccfca19ff077ee"),
-    (Pathfinder, {}, 32**2, "validation", 10, "e43e4ed1b9fbff1b"),
-    (Pathfinder, {}, 128**2, "train", 3, "8141b35946945ff2"),
+    (Pathfinder, {}, 8**2, "train", 400, "5862e36e46c855fa"),
+    (Pathfinder, {}, 8**2, "test", 100, "cf3d6d0ba7618ec7"),
+    (Pathfinder, {}, 12**2, "train", 100, "a223b5dc5395caff"),
+    (Pathfinder, {}, 32**2, "train", 40, "dcfc14882f870756"),
+    (Pathfinder, {}, 32**2, "validation", 10, "51f43683c29a4fb3"),
+    (Pathfinder, {}, 128**2, "train", 3, "8bd2b8932d505f9c"),
 ]
 
 

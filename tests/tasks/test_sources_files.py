@@ -1,5 +1,7 @@
 """The files that a source stands for."""
 
+import os
+
 import pytest
 from set_reader import refused
 
@@ -135,3 +137,53 @@ def test_a_file_or_folder_that_the_system_does_not_let_us_read_is_one_line(tmp_p
     for source in ("a", "a/b"):
         for ask in (source_files, hashed_files):
             refused(source, ask, str(tmp_path / source), "text")
+
+
+def other_than_a_file(path):
+    """Make what is no file at a path, one kind after another; yield what errors call it."""
+    path.symlink_to("gone")
+    yield "a link to nothing"
+    path.unlink()
+    path.symlink_to(path.name)
+    yield "a link that leads back to itself"
+    path.unlink()
+    os.mkfifo(path)
+    yield "a pipe"
+    path.unlink()
+    path.mkdir()
+    yield "a folder"
+
+
+@pytest.mark.parametrize(
+    ("task", "files"),
+    [
+        ("text", ["r_train.csv", "r_test.csv"]),
+        ("listops", ["basic_train.tsv", "basic_val.tsv", "basic_test.tsv"]),
+        ("bytes", ["w.train.txt", "w.valid.txt", "w.test.txt"]),
+        ("image", ["data_train.bin", "data_test.bin"]),
+        ("image", ["train_images.npy", "train_labels.npy", "test_labels.npy", "test_images.npy"]),
+        ("image", ["x_train.parquet", "x_test.parquet"]),
+        ("retrieval", ["pairs.train.tsv", "pairs.eval.tsv", "pairs.test.tsv"]),
+        ("retrieval", ["aan_pairs.csv", "aan_papers.csv"]),
+        ("text", ["train/pos/1.txt", "train/neg/1.txt", "test/pos/1.txt", "test/neg/1.txt"]),
+    ],
+)
+def test_a_split_s_file_that_is_none_is_called_what_it_is(tmp_path, task, files):
+    """None of them is waited for."""
+    touch(tmp_path, *files)
+    place = tmp_path / files[-1]
+    place.unlink()
+    for kind in other_than_a_file(place):
+        refused(f"{files[-1]}' is {kind}, not a file", hashed_files, str(tmp_path), task)
+
+
+def test_a_source_that_is_neither_file_nor_folder_is_called_what_it_is(tmp_path):
+    for kind in other_than_a_file(tmp_path / "it"):
+        if kind != "a folder":
+            refused(f"it' is {kind}; give", source_files, str(tmp_path / "it"), "text")
+
+
+def test_what_is_no_file_of_the_set_that_is_named_does_not_count(tmp_path):
+    touch(tmp_path, "a_train.csv", "a_test.csv", "b_train.csv")
+    (tmp_path / "b_test.csv").symlink_to("gone")
+    assert family(tmp_path / "a_train.csv")["test"] == ["a_test.csv"]

@@ -1,5 +1,8 @@
 """Pathfinder's folders and zips that are broken: the fault, and the file and row where it is."""
 
+import warnings
+import zipfile
+
 import numpy as np
 import pytest
 from pathfinder_forms import (
@@ -65,11 +68,18 @@ def without(root, *gone):
 def test_a_line_that_is_wrong_is_named_and_its_image_left_out(tmp_path, line, says):
     write_folder(tmp_path, {"secret.png": png(image(HARD, 0, 0))})
     root = with_line(tmp_path / "set" / HARD, line)
-    (first, unnamed), count = found(root)
-    assert first == f"'{root}/metadata/2.npy', row 4: {says}" and count == WHOLE - 1
-    assert unnamed.startswith(f"'{root}/imgs/2' has images that '{root}/metadata/2.npy'")
-    assert unnamed.endswith("1, the first sample_3.png")
+    assert found(root) == ([f"'{root}/metadata/2.npy', row 4: {says}"], WHOLE - 1)
     refused(root, r"metadata/2.npy', row 4: ")
+
+
+def test_more_images_without_a_line_than_wrong_lines_are_told_beside_these(tmp_path):
+    described = lines(2)
+    described[3:5] = ["imgs/2"]
+    root = level(tmp_path, metadata__2=text(described))
+    (wrong, unnamed), count = found(root)
+    assert wrong == f"'{root}/metadata/2.npy', row 4: 1 fields, not 11" and count == WHOLE - 2
+    assert unnamed.startswith(f"'{root}/imgs/2' has images that '{root}/metadata/2.npy'")
+    assert unnamed.endswith("2, the first sample_3.png")
 
 
 @pytest.mark.parametrize("label", ["2", "-1", "x", "\u0663"])
@@ -136,17 +146,17 @@ def test_a_metadata_array_that_is_wrong(tmp_path, content, says):
 
 
 @pytest.mark.parametrize(
-    ("place", "content", "shown", "defects"),
-    [(1, b"\xe9", "\ufffd", 2), (3, b"\xe9", "\ufffd", 1), (3, "\ud800", "label '?'", 1)],
+    ("place", "content", "shown"),
+    [(1, b"\xe9", "\ufffd"), (3, b"\xe9", "\ufffd"), (3, "\ud800", "label '?'")],
 )
-def test_characters_that_are_none_are_a_wrong_field(tmp_path, place, content, shown, defects):
+def test_characters_that_are_none_are_a_wrong_field(tmp_path, place, content, shown):
     rows = [line.split() for line in lines(2)]
     if isinstance(content, bytes):
         rows = [[field.encode() for field in row] for row in rows]
     rows[3][place] = content
     root = level(tmp_path, metadata__2=saved(np.array(rows)))
     says, count = found(root)
-    assert count == WHOLE - 1 and len(says) == defects
+    assert count == WHOLE - 1 and len(says) == 1
     assert says[0].startswith(f"'{root}/metadata/2.npy', row 4: ") and shown in says[0]
 
 
@@ -196,3 +206,18 @@ def test_a_level_that_is_named_itself_and_another_contour_length(tmp_path):
     assert found(other, contour_length=9)[0][0] == (
         f"'{other}/metadata/0.npy', row 1: 4 fields, not 11"
     )
+
+
+@pytest.mark.parametrize("again", ["imgs/2/sample_3.png", "./imgs/2//sample_3.png"])
+def test_a_zip_with_two_files_of_a_name(tmp_path, again):
+    path = write_zip(tmp_path / "set.zip", level_files(HARD))
+    with zipfile.ZipFile(path, "a") as archive, warnings.catch_warnings():
+        # Python warns of it itself.
+        warnings.simplefilter("ignore")
+        for name in ("imgs/", "imgs/", "__MACOSX/._a", "__MACOSX/._a", "imgs/.b", "imgs/.b"):
+            archive.writestr(name, b"")
+    assert found(path) == ([], WHOLE)
+    with zipfile.ZipFile(path, "a") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        archive.writestr(again, png(image(HARD, 0, 0)))
+    refused(path, r"set.zip' holds more than one file of a name, .* 'imgs/2/sample_3.png'; ")

@@ -38,6 +38,7 @@ def rows_of(path, **asked):
         (b"text,label\ngood,1e0\n", r"row 1: label '1e0'"),
         (b"text,label\ngood,\xef\xbc\x91\n", r"row 1: label"),
         (b"text,label\n,1\n", r"row 1: the text is empty"),
+        (b"text,label\n \t\xc2\xa0,1\n", r"row 1: the text is blank"),
         (b"text,label\ngood,1\nd\xe9j\xe0,1\n", r"row 2: byte 2 is not UTF-8"),
         (b"text,label\ngood\n", r"row 1: 1 fields, the header has 2"),
         (b'text,label\ngood,1\n"never closed,1\n', r"row 2: .*quotes"),
@@ -198,3 +199,26 @@ def test_a_file_that_is_damaged_hides_none_of_the_others(tmp_path):
 def test_a_file_of_another_encoding_or_line_ends_is_refused(tmp_path, content):
     (tmp_path / "a.tsv").write_bytes(content)
     refused(r"a.tsv' is not UTF-8", lambda: rows_of(tmp_path / "a.tsv", bare=(LABEL_TEXT,)))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("r.csv", "text;label\ngood;1\n", "has semicolons between its fields; .* commas"),
+        ("r.csv", '"text";"label"\n"go,od";1\n', "has semicolons between its fields; .* commas"),
+        ("r.csv", "id|label|text\n7|1|good\n", "has vertical bars between its fields; .* commas"),
+        ("r.csv", "label\ttext\n1\tgood\n", "has tabs between its fields; .* commas"),
+        ("r.tsv", "text,label\ngood,1\n", "has commas between its fields; .* tabs"),
+    ],
+)
+def test_a_table_with_other_characters_between_its_fields_is_told_which(
+    tmp_path, name, content, says
+):
+    (tmp_path / name).write_text(content)
+    refused(rf"{name}' {says}", rows_of, tmp_path / name)
+    refused(rf"{name}' {says}", read_labelled_text, tmp_path / name)
+
+
+def test_a_column_of_a_name_with_a_semicolon_is_a_column(tmp_path):
+    (tmp_path / "r.csv").write_text("label,a;b,text\n1,x;y,good\n")
+    assert rows_of(tmp_path / "r.csv") == [(1, (b"1", b"good"))]
