@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from poem_reader import form, form_of, verses
+from poem_reader import form, form_of, text, verses
 
 from tasks.retrieval import Retrieval, RetrievalConfig
 
@@ -58,3 +58,14 @@ def test_of_poems_of_eight_verses_all_first_ones_lean(split, share):
         assert abs(found[made.labels == label, 0].mean() - share) < 0.03
     task = Retrieval(RetrievalConfig(verses=8), length=64)
     assert np.array_equal(task.solve(made), made.labels)
+
+
+def test_no_training_pair_has_the_words_of_a_test_pair():
+    """From one stream a leaning pair would be another pair with the same words."""
+    first = {
+        split: {text(made.sequence(2 * row)).split("\n")[0] for row in range(len(made))}
+        for split in ("train", "test")
+        for made in [generated(rows=2000, split=split, verses=8)]
+    }
+    assert len(first["train"]) == len(first["test"]) == 2000
+    assert not first["train"] & first["test"]
