@@ -212,10 +212,17 @@ def _key(match: re.Match[str]) -> tuple[str, str]:
 
 def named_files(folder: Path, name: re.Pattern[str]) -> list[re.Match[str]]:
     """Return the names in a folder, in their order, that are called so and count: of files, or of
-    something else where a file is due (see `ordinary`)."""
+    something else where no file says the split that it does (see `ordinary`)."""
     with readable(folder):
-        files = [file for file in sorted(folder.iterdir()) if not hidden(file)]
-    return [match for file in files if (match := name.fullmatch(file.name))]
+        found = [file for file in sorted(folder.iterdir()) if not hidden(file)]
+        matches = [match for file in found if (match := name.fullmatch(file.name))]
+        files = {match.string for match in matches if (folder / match.string).is_file()}
+    said = {_split_said(match) for match in matches if match.string in files}
+    return [one for one in matches if one.string in files or _split_said(one) not in said]
+
+
+def _split_said(match: re.Match[str]) -> SplitName | None:
+    return SPLIT_WORDS.get((match.groupdict().get("word") or "").lower())
 
 
 def _families(folder: Path) -> dict[tuple[str, str], Family]:
