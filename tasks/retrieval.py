@@ -52,9 +52,7 @@ class Retrieval(Task):
     def generate(self, split: SplitName, rows: int) -> Split:
         """Make `rows` pairs of poems; `length` is the longest of one poem."""
         config = cast(RetrievalConfig, self.config)
-        size = Poetics.of(
-            "retrieval", self.length, config.astray_percent, 8 if config.verses == 8 else 4
-        )
+        size = Poetics.of("retrieval", self.length, config.astray_percent, eight=config.verses == 8)
         lean = config.lean_percent if split == "train" else 50
 
         def draw(keys_R: U64) -> Drawn:
@@ -81,8 +79,8 @@ class Retrieval(Task):
         """Return whether both poems have one form, by where their words return."""
         from tasks.solvers.verses_solver import told_form
 
-        verses = cast(RetrievalConfig, self.config).verses
-        word = Poetics.of("retrieval", self.length, 0, 8 if verses == 8 else 4).word
+        eight = cast(RetrievalConfig, self.config).verses == 8
+        word = Poetics.of("retrieval", self.length, 0, eight=eight).word
         forms_S = np.array([told_form(split.sequence(s), word) for s in range(2 * len(split))])
         same_R: npt.NDArray[np.integer] = (forms_S[0::2] == forms_S[1::2]).astype(np.int64)
         return same_R

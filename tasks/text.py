@@ -50,9 +50,7 @@ class Text(Task):
         config = cast(TextConfig, self.config)
         if self.rules == "lra2021" and split == "validation":
             split = "test"
-        size = Poetics.of(
-            "text", self.length, config.astray_percent, 8 if config.verses == 8 else 4
-        )
+        size = Poetics.of("text", self.length, config.astray_percent, eight=config.verses == 8)
 
         def draw(keys_R: U64) -> Drawn:
             forms_R = below(keys_R, _FORM, 2)
@@ -65,8 +63,8 @@ class Text(Task):
         """Return the form of each poem, by where its words return."""
         from tasks.solvers.verses_solver import told_form
 
-        verses = cast(TextConfig, self.config).verses
-        word = Poetics.of("text", self.length, 0, 8 if verses == 8 else 4).word
+        eight = cast(TextConfig, self.config).verses == 8
+        word = Poetics.of("text", self.length, 0, eight=eight).word
         return np.array([told_form(split.sequence(row), word) for row in range(len(split))])
 
     def parts(self, source: str) -> Sequence[Part]:

@@ -59,8 +59,10 @@ class Poetics:
     """4 or 8."""
 
     @classmethod
-    def of(cls, task: str, length: int, astray_percent: int, verses: int = 4) -> Poetics:
-        """Return the sizes for poems of at most `length` bytes, or refuse too short a one."""
+    def of(cls, task: str, length: int, astray_percent: int, *, eight: bool = False) -> Poetics:
+        """Return the sizes for poems of at most `length` bytes, of four verses or eight, or refuse
+        too short a length."""
+        verses = 8 if eight else 4
         if length < SHORTEST * verses // 4:
             raise UsageError(
                 f"{task}: {length} bytes are too few for {verses} verses; "

@@ -38,6 +38,9 @@ def file_kind(path: Path) -> FileKind:
     """
     try:
         return _OF_MODE[stat.S_IFMT(path.stat().st_mode)]
+    except ValueError:
+        # A zero byte, or half a pair of surrogates: no name has these.
+        return "nothing"
     except OSError as error:
         if error.errno == errno.ELOOP and path.is_symlink():
             return "loop"

@@ -5,8 +5,9 @@ import os
 import pytest
 from set_reader import refused
 
+from lra.core.errors import DataError
 from tasks.sources.data_hash import hashed_files
-from tasks.sources.files import source_files
+from tasks.sources.files import existing, source_files
 
 
 def touch(folder, *names):
@@ -187,3 +188,8 @@ def test_what_is_no_file_of_the_set_that_is_named_does_not_count(tmp_path):
     touch(tmp_path, "a_train.csv", "a_test.csv", "b_train.csv")
     (tmp_path / "b_test.csv").symlink_to("gone")
     assert family(tmp_path / "a_train.csv")["test"] == ["a_test.csv"]
+
+
+def test_an_impossible_name_is_that_of_nothing():
+    with pytest.raises(DataError, match="no file or folder"):
+        existing("a\0b")

@@ -72,7 +72,7 @@ def test_no_half_of_a_poem_of_eight_verses_has_words_of_both_ends(length, letter
 
 def test_the_forms_of_eight_verses_differ_in_the_last_two_alone():
     keys = row_keys(stream_key("test", "eight"), np.arange(200))
-    size = Poetics.of("text", 128, 10, 8)
+    size = Poetics.of("text", 128, 10, eight=True)
     abba, abab = (zip(*poems(keys, np.full(200, f), size), strict=True) for f in (ABBA, ABAB))
     for pair in zip(abba, abab, strict=True):
         one, other = (text(tokens[kept]).split("\n") for tokens, kept in pair)
