@@ -11,6 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Literal
 
 import msgspec
 
@@ -72,9 +73,9 @@ class Entry(msgspec.Struct, frozen=True):
     is_exact: bool
     """Whether it is softmax attention with as many parameters as exact attention's model: then the
     two compute the same function."""
-    beats_shortcut: bool | None
-    """Whether it is surely more accurate than the best shortcut on every task; None where there is
-    no shortcut, and for the controls, which are shortcuts."""
+    shortcuts_beaten: Literal["all", "some", "none"] | None
+    """On how many tasks it is surely more accurate than the best shortcut; None where there is no
+    shortcut, and for the controls, which are shortcuts."""
 
 
 class Leaderboard(msgspec.Struct, frozen=True, dict=True):
@@ -128,7 +129,7 @@ def leaderboard(
         trained = {key.mechanism for key in keys}
         keys += [key for key in timed if key.mechanism not in trained and key.is_ours]
     means = _scores(scores)
-    beating = _beating(analysis, scores)
+    beaten = _shortcuts_beaten(analysis, scores)
     resized = _resized(scores)
     entries = tuple(
         Entry(
@@ -141,7 +142,7 @@ def leaderboard(
             pays_from=crossing.get(key.variant) or crossing.get(key.mechanism),
             check=known.get(key.mechanism),
             is_exact=key.mechanism in exact and (key.origin, key.variant) not in resized,
-            beats_shortcut=beating.get((key.origin, key.variant)),
+            shortcuts_beaten=beaten.get((key.origin, key.variant)),
         )
         for key in keys
     )
@@ -159,14 +160,15 @@ def leaderboard(
 
 def front(entries: Iterable[Entry], scores: Accuracies | None) -> frozenset[Key]:
     """Return the front of accuracy and time: a mechanism is on it unless another is surely better
-    in one of the two and not surely worse in the other. The controls are never on it, nor is what
-    was timed on a busy machine."""
+    in one of the two and not surely worse in the other. Never on it are the controls, mechanisms
+    that beat no shortcut on any task, and times of a busy machine."""
     placed = [
         one
         for one in entries
         if one.time
         and one.score
         and one.key.mechanism not in CONTROLS
+        and one.shortcuts_beaten != "none"
         and not (one.time.disturbed or _is_nan(one.score))
     ]
     order = _AccuracyOrder(scores)
@@ -342,9 +344,10 @@ def _resized(scores: Accuracies | None) -> set[tuple[str, str]]:
     return set(zip(other["origin"], other["variant"], strict=True))
 
 
-def _beating(analysis: Analysis, scores: Accuracies | None) -> dict[tuple[str, str], bool]:
-    """Whether a row is surely above the best shortcut on every task that its accuracy is of and
-    that has one."""
+def _shortcuts_beaten(
+    analysis: Analysis, scores: Accuracies | None
+) -> dict[tuple[str, str], Literal["all", "some", "none"]]:
+    """On how many of the tasks that its accuracy is of a row is surely above the best shortcut."""
     if scores is None:
         return {}
     columns = scores.averaged or scores.columns
@@ -352,9 +355,12 @@ def _beating(analysis: Analysis, scores: Accuracies | None) -> dict[tuple[str, s
     known = [protocol for protocol, one in best.items() if one is not None]
     own = scores.pooled[scores.pooled["mean"].notna() & scores.pooled["protocol"].isin(known)]
     own = own[~own["mechanism"].isin(CONTROLS)]
-    fails = {(origin, variant) for origin, variant, _ in unbeaten(scores, best)}
-    rows = zip(own["origin"], own["variant"], strict=True)
-    return {row: row not in fails for row in rows}
+    tasks = Counter(zip(own["origin"], own["variant"], strict=True))
+    fails = Counter((origin, variant) for origin, variant, _ in unbeaten(scores, best))
+    return {
+        row: "none" if fails[row] == number else "some" if fails[row] else "all"
+        for row, number in tasks.items()
+    }
 
 
 def _is_nan(score: Score) -> bool:

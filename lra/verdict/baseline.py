@@ -81,6 +81,10 @@ _MISSED = (
     "in the baseline and not measured now; where nothing asks for it any more, delete it from "
     "the mechanism's file"
 )
+_UNTRIED = (
+    "held before, not tried now; where there is no such law any more, take a new baseline with "
+    "`lra baseline update`"
+)
 _Judgements = Iterator[tuple[str, Outcome, str]]
 
 
@@ -168,7 +172,7 @@ def _judge_laws(then: Mapping[str, str], now: Mapping[str, str], other: str) -> 
             yield law, "held", ""
     for law, verdict in then.items():
         if law not in now and verdict == "held":
-            yield law, "inconclusive", "held before, not tried now"
+            yield law, "inconclusive", _UNTRIED
 
 
 def _judge_accuracies(then: Mapping[str, float], now: Mapping[str, float]) -> _Judgements:

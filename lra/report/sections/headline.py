@@ -64,7 +64,7 @@ def terminal_summary(analysis: Analysis) -> tuple[tuple[str, ...], str]:
     text = plain_text(small)
     own = {(row.origin, row.variant) for row in wanted}
     shown = [one for one in board.entries if (one.key.origin, one.key.variant) in own]
-    if any(one.beats_shortcut is False for one in shown):
+    if any(one.shortcuts_beaten in ("some", "none") for one in shown):
         text = f"{text}\n{UNSURE}"
     return (*_first_sentences(analysis, board), *caveats(analysis)), text
 
@@ -226,7 +226,7 @@ def _doubt_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
     seeds = set(board.scores.pooled["n"]) - {0}
     if seeds == {1}:
         return "One seed each: differences of a few points may be chance."
-    low = [one for one in asked if one.beats_shortcut is False]
+    low = [one for one in asked if one.shortcuts_beaten in ("some", "none")]
     if not low:
         return ""
     names = listing_of([board.name(one) for one in low], _NAMED)

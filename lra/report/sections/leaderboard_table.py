@@ -60,7 +60,7 @@ def _accuracy(one: Entry, board: Leaderboard) -> Value:
     if one.score is None or math.isnan(one.score.mean):
         return Value(NO_VALUE)
     text = accuracy_text(one, board)
-    fails = one.beats_shortcut is False
+    fails = one.shortcuts_beaten in ("some", "none")
     return Value(f"{text} {DAGGER}" if fails else text, "", one.score.mean, one.key in board.front)
 
 
@@ -131,7 +131,7 @@ def _notes(board: Leaderboard) -> list[str]:
             f"Bold: on the front of accuracy and {DOING[board.mode]} time, where differences are "
             "told apart."
         )
-    if any(one.beats_shortcut is False for one in board.entries):
+    if any(one.shortcuts_beaten in ("some", "none") for one in board.entries):
         notes.append(UNSURE)
     ratios = [one.time for one in board.entries if one.time]
     if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
