@@ -166,10 +166,8 @@ def read_label(path: Path | str, row: int, value: Any, classes: int) -> int:
         pass
     told = f"label {shown(value)} is not one of 0 ... {classes - 1}"
     if written.strip(b"\"'").decode("utf-8", "replace")[:1].isalpha():
-        raise DataError(
-            f"'{path}', row {row}: {told}; where labels are words, write a number for each word",
-            once=f"{path}: labels are words",
-        )
+        what = f"{told}; where labels are words, write a number for each word"
+        raise bad_row(path, row, what, once=f"{path}: labels are words")
     raise bad_row(path, row, f"{told}; correct the row")
 
 
@@ -183,9 +181,9 @@ def read_split(path: Path | str, row: int, value: Any) -> SplitName:
     return SPLIT_WORDS[name]
 
 
-def bad_row(path: Path | str, row: int, what: str) -> DataError:
-    """Return the error for one row."""
-    return DataError(f"'{path}', row {row}: {what}")
+def bad_row(path: Path | str, row: int, what: str, *, once: str = "") -> DataError:
+    """Return the error for one row; `once` as `DataError` has it."""
+    return DataError(f"'{path}', row {row}: {what}", once=once)
 
 
 def shown(value: Any) -> str:
@@ -271,6 +269,10 @@ def _delimited(
                     on_defect(bad_row(path, row, what))
                 elif len(record) == len(header):
                     yield row, tuple(ABSENT if p is None else record[p] for p in places)
+                elif bared and len(record) == 1:
+                    # Where something else parts the fields, every row has this fault.
+                    what = "it has no tab; put tabs between the fields"
+                    on_defect(bad_row(path, row, what, once=f"{path}: no tabs"))
                 else:
                     due = f"not {len(header)}" if bared else f"the header has {len(header)}"
                     on_defect(bad_row(path, row, f"{len(record)} fields, {due}; correct it"))

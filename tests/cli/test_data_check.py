@@ -131,6 +131,20 @@ def test_labels_that_are_words_are_told_once_a_file(lra, tmp_path):
     assert [" words" in line for line in told[:4]] == [True, False, True, False]
 
 
+@pytest.mark.parametrize("part", [",", ";", "|"])
+def test_pairs_without_tabs_are_told_once_a_file(lra, tmp_path, part):
+    for word in ("train", "eval", "test"):
+        rows = [("1.0", f"P{i}", "Q", f"one {word} {i}", "two") for i in range(5)]
+        by = part if word == "train" else "\t"
+        text = "".join(f"{by.join(row)}\n" for row in rows)
+        (tmp_path / f"new_aan_pairs.{word}.tsv").write_text(text)
+    ran = lra("data", "check", "retrieval", "--from", ".")
+    assert ran.returncode == 1
+    first, summary = ran.stdout.splitlines()[:2]
+    assert "pairs.train.tsv', row 1: " in first and "tabs" in first
+    assert summary == "retrieval: 10 sound rows, 1 defect"
+
+
 def test_a_paper_that_is_wrong_is_one_defect_however_many_pairs_name_it(lra, tmp_path):
     papers = "".join(f"P{i},paper {i}\n" for i in range(4))
     (tmp_path / "papers.csv").write_text(f"id,text\n{papers}P4,  \n")

@@ -7,6 +7,7 @@ from threadpoolctl import threadpool_limits
 from lra.core.dataset import Dataset, Split
 from lra.measure import trees as module
 from lra.measure.trees import trees
+from tasks.text import Text, TextConfig
 
 VOCABULARY = 20
 
@@ -93,6 +94,19 @@ def test_trees_see_what_is_local(make, inputs, classes, least):
 @pytest.mark.parametrize("make", [far_order, equal_far_words])
 def test_trees_do_not_see_what_far_tokens_say_together(make):
     assert abs(trees(data(make)) - 0.5) < 0.08
+
+
+@pytest.mark.parametrize(("segments", "tells"), [(4, False), (8, True)])
+def test_poems_of_eight_verses_are_told_by_eighths_and_not_by_quarters(
+    monkeypatch, segments, tells
+):
+    """Different bytes by run of eighths say, by subtraction, which verse returns in which."""
+    task = Text(TextConfig(verses=8), length=128)
+    rows = {"train": 3000, "validation": 10, "test": 600}
+    made = task.dataset({split: task.generate(split, number) for split, number in rows.items()})
+    monkeypatch.setattr(module, "SEGMENTS", segments)
+    found = trees(made)
+    assert found > 0.95 if tells else abs(found - 0.5) < 0.08
 
 
 def test_one_class_alone_is_no_trouble():
