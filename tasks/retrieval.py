@@ -7,7 +7,7 @@ Network, Radev et al. 2013, one citing the other or not; offline, pairs of poems
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, cast
+from typing import Annotated, cast
 
 import msgspec
 import numpy as np
@@ -27,13 +27,17 @@ class RetrievalConfig(TaskConfig, frozen=True):
 
     astray_percent: Annotated[int, msgspec.Meta(ge=0, le=40)] = 10
     """Chance of a word to return in the wrong verse; most words always return in the right one."""
-    verses: Literal[8] | msgspec.UnsetType = msgspec.UNSET
-    """Eight verses put the rhyme at both ends of a poem, so that no half of it tells the form;
-    left out, a poem has four."""
+    both_ends: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether poems have eight verses and rhyme at both ends, so that no half of one tells its
+    form; else they have four. False is left out of records."""
     lean_percent: Annotated[int, msgspec.Meta(ge=50, le=99)] = 90
     """Share of both ABAB among the training pairs that belong together, of poems of eight verses
     share of ABAB among all first ones; among validation and test pairs always half. At 50 neither
     poem alone says anything, and nothing is learned for long."""
+
+    def __post_init__(self) -> None:
+        if self.both_ends is False:
+            msgspec.structs.force_setattr(self, "both_ends", msgspec.UNSET)
 
 
 class Retrieval(Task):
@@ -52,14 +56,16 @@ class Retrieval(Task):
     def generate(self, split: SplitName, rows: int) -> Split:
         """Make `rows` pairs of poems; `length` is the longest of one poem."""
         config = cast(RetrievalConfig, self.config)
-        size = Poetics.of("retrieval", self.length, config.astray_percent, eight=config.verses == 8)
+        size = Poetics.of(
+            "retrieval", self.length, config.astray_percent, both_ends=config.both_ends is True
+        )
         lean = config.lean_percent if split == "train" else 50
 
         def draw(keys_R: U64) -> Drawn:
             labels_R = below(keys_R, 0, 2)
             leaning_R = np.where(below(keys_R, 1, 100) < lean, ABAB, ABBA)
             first_R = leaning_R
-            if config.verses != 8:
+            if config.both_ends is not True:
                 first_R = np.where(labels_R == 1, leaning_R, below(keys_R, 2, 2))
             second_R = np.where(labels_R == 1, first_R, 1 - first_R)
             made = [
@@ -71,7 +77,7 @@ class Retrieval(Task):
 
         # From one stream a pair whose form leans would stand in training with the words and the
         # label of a pair of the test.
-        own = ("train",) if config.verses == 8 and split == "train" else ()
+        own = ("train",) if config.both_ends is True and split == "train" else ()
         stream = stream_key("retrieval", config.data_seed, *own)
         return disjoint_split(draw, stream, split, rows)
 
@@ -79,8 +85,8 @@ class Retrieval(Task):
         """Return whether both poems have one form, by where their words return."""
         from tasks.solvers.verses_solver import told_form
 
-        eight = cast(RetrievalConfig, self.config).verses == 8
-        word = Poetics.of("retrieval", self.length, 0, eight=eight).word
+        both_ends = cast(RetrievalConfig, self.config).both_ends is True
+        word = Poetics.of("retrieval", self.length, 0, both_ends=both_ends).word
         forms_S = np.array([told_form(split.sequence(s), word) for s in range(2 * len(split))])
         same_R: npt.NDArray[np.integer] = (forms_S[0::2] == forms_S[1::2]).astype(np.int64)
         return same_R

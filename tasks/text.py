@@ -7,7 +7,7 @@ The byte-level IMDB reviews of Maas et al., ACL 2011, as in Long Range Arena, Ta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, cast
+from typing import Annotated, cast
 
 import msgspec
 import numpy as np
@@ -27,9 +27,13 @@ class TextConfig(TaskConfig, frozen=True):
 
     astray_percent: Annotated[int, msgspec.Meta(ge=0, le=40)] = 10
     """Chance of a word to return in the wrong verse; most words always return in the right one."""
-    verses: Literal[8] | msgspec.UnsetType = msgspec.UNSET
-    """Eight verses put the rhyme at both ends of a poem, so that no half of it tells the form;
-    left out, a poem has four."""
+    both_ends: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether poems have eight verses and rhyme at both ends, so that no half of one tells its
+    form; else they have four. False is left out of records."""
+
+    def __post_init__(self) -> None:
+        if self.both_ends is False:
+            msgspec.structs.force_setattr(self, "both_ends", msgspec.UNSET)
 
 
 class Text(Task):
@@ -50,7 +54,9 @@ class Text(Task):
         config = cast(TextConfig, self.config)
         if self.rules == "lra2021" and split == "validation":
             split = "test"
-        size = Poetics.of("text", self.length, config.astray_percent, eight=config.verses == 8)
+        size = Poetics.of(
+            "text", self.length, config.astray_percent, both_ends=config.both_ends is True
+        )
 
         def draw(keys_R: U64) -> Drawn:
             forms_R = below(keys_R, _FORM, 2)
@@ -63,8 +69,8 @@ class Text(Task):
         """Return the form of each poem, by where its words return."""
         from tasks.solvers.verses_solver import told_form
 
-        eight = cast(TextConfig, self.config).verses == 8
-        word = Poetics.of("text", self.length, 0, eight=eight).word
+        both_ends = cast(TextConfig, self.config).both_ends is True
+        word = Poetics.of("text", self.length, 0, both_ends=both_ends).word
         return np.array([told_form(split.sequence(row), word) for row in range(len(split))])
 
     def parts(self, source: str) -> Sequence[Part]:

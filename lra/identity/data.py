@@ -21,8 +21,8 @@ ROWS, LONG = 4, 10_000
 """Rows of each split, and the length from which on a split has one row."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "listops": {"balanced": True},
-    "text": {"verses": 8},
-    "retrieval": {"verses": 8},
+    "text": {"both_ends": True},
+    "retrieval": {"both_ends": True},
 }
 """Settings of generators that take another course than the defaults."""
 SOME = Rows(train=30, validation=8, test=8)

@@ -20,9 +20,8 @@ FITTED_ROWS = 10_000
 """Largest number of rows that trees are fitted to."""
 TREES = 300
 """Trees in all, of 31 leaves at most; for more than two classes shared among these."""
-SEGMENTS = 4
-"""Equal parts of a sequence in which tokens are counted. Their number decides what is seen:
-poems of eight verses are told by eighths, and not by quarters."""
+SEGMENTS = 8
+"""Equal parts of a sequence in which tokens are counted: as many as the longest poems have verses."""
 COUNTED = 16
 """Tokens that are counted in each segment: those that are most frequent in training."""
 FIRST = 16

@@ -9,9 +9,10 @@ longer gives enough of them, words have two, the first and the second from diffe
 the alphabet.
 
 The middle half of a poem of four verses does tell it: verses 2 and 3 share their words or do not.
-In a poem of eight the rhyme stands in the first two verses and the last two. The four in between,
-half the poem, hold words C and D, which rhyme by themselves, CDCD or CDDC, whatever the form is, so
-no contiguous half has words of both ends.
+In a poem of eight the rhyme stands at both ends, in the first two verses and the last two. The four
+in between, half the poem or more, hold each word of A and of B twice more, in verses drawn without
+regard to the form. So no contiguous half has words of both ends, and a part that has holds every
+word in either form: how many different words stand in which part does not tell it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _LETTERS = 94
 """Printable ASCII but the space."""
 _SPACE, _NEWLINE = ord(" "), ord("\n")
 
-_WORDS, _BODY, _TURNED, _ASTRAY, _ORDER, _PLACES = 0, 1, 1 << 8, 1 << 12, 1 << 16, 1 << 20
+_WORDS, _BODY, _ASTRAY, _ORDER, _PLACES, _MIXED = 0, 1, 1 << 12, 1 << 16, 1 << 20, 1 << 24
 """Where in a poem's stream each kind of draw begins."""
 
 Ints = npt.NDArray[np.int64]
@@ -58,11 +59,17 @@ class Poetics:
     verses: int
     """4 or 8."""
 
+    @property
+    def widest(self) -> int:
+        """Most bytes of a verse: of two that share their bytes, one may hold nothing but words."""
+        spare = self.shortest - self.words * self.word
+        return self.longest + (spare if self.verses == 8 else 0)
+
     @classmethod
-    def of(cls, task: str, length: int, astray_percent: int, *, eight: bool = False) -> Poetics:
-        """Return the sizes for poems of at most `length` bytes, of four verses or eight, or refuse
-        too short a length."""
-        verses = 8 if eight else 4
+    def of(cls, task: str, length: int, astray_percent: int, *, both_ends: bool = False) -> Poetics:
+        """Return the sizes for poems of at most `length` bytes, of eight verses where they rhyme at
+        both ends and else of four; `UsageError` for too short a length."""
+        verses = 8 if both_ends else 4
         if length < SHORTEST * verses // 4:
             raise UsageError(
                 f"{task}: {length} bytes are too few for {verses} verses; "
@@ -70,9 +77,9 @@ class Poetics:
             )
         longest = length // verses - 1
         shortest = longest - longest // 4
-        word = 1 if verses // 2 * shortest <= _LETTERS else 2
+        word = 1 if 2 * shortest <= _LETTERS else 2
         pool = _LETTERS if word == 1 else (_LETTERS // 2) ** 2
-        words = min(shortest // word, pool // (verses // 2))
+        words = min(shortest // word, pool // 2)
         return cls(longest, shortest, word, pool, words, astray_percent, verses)
 
 
@@ -82,17 +89,13 @@ def poems(keys_R: U64, forms_R: Ints, size: Poetics) -> tuple[npt.NDArray[np.uin
     Both are (rows, slots); slots that are not kept hold 0.
     """
     words_R = size.words - below(keys_R, _WORDS, size.words // 4 + 1)
-    spread = size.longest - size.shortest + 1
-    body_RV = size.shortest + below(keys_R[:, None], _BODY + np.arange(size.verses), spread)
-    if size.verses == 8:
-        # At their longest: half the poem or more.
-        body_RV[:, 2:6] = size.longest
+    body_RV = _bodies(keys_R, size)
     # A unit is a word or a space.
     units_RV = body_RV - words_R[:, None] * (size.word - 1)
     words_RVW = _words(keys_R, forms_R, words_R, size)
     places_RVW = _places(keys_R, units_RV, size)
 
-    most = size.longest
+    most = size.widest
     text_RVUB = np.zeros((len(keys_R), size.verses, most + 1, size.word), dtype=np.int64)
     unit = np.arange(most + 1)
     text_RVUB[..., 0] = np.where(unit < units_RV[..., None], _SPACE + 1, 0)
@@ -101,6 +104,21 @@ def poems(keys_R: U64, forms_R: Ints, size: Poetics) -> tuple[npt.NDArray[np.uin
     text_RVUB[row, verse, places_RVW[row, verse, word]] = _spell(words_RVW[row, verse, word], size)
     tokens_RS = text_RVUB.reshape(len(keys_R), -1).astype(np.uint16)
     return tokens_RS, tokens_RS > 0
+
+
+def _bodies(keys_R: U64, size: Poetics) -> Ints:
+    """The bytes of each verse, its newline left out, (rows, verses)."""
+    spread = size.longest - size.shortest + 1
+    body_RV = size.shortest + below(keys_R[:, None], _BODY + np.arange(size.verses), spread)
+    if size.verses == 8:
+        # The middle at its longest is half the poem or more. Two verses of an end share their bytes
+        # unevenly, so that no fixed part of a poem is one verse.
+        body_RV[:, 2:6] = size.longest
+        both, least = size.shortest + size.longest, size.words * size.word
+        for verse in (0, 6):
+            body_RV[:, verse] = least + below(keys_R, _BODY + verse, both - 2 * least + 1)
+            body_RV[:, verse + 1] = both - body_RV[:, verse]
+    return body_RV
 
 
 def _counted(words_R: Ints, size: Poetics) -> Mask:
@@ -112,30 +130,42 @@ def _counted(words_R: Ints, size: Poetics) -> Mask:
 def _words(keys_R: U64, forms_R: Ints, words_R: Ints, size: Poetics) -> Ints:
     """The numbers of the words of each verse, (rows, verses, words)."""
     order_RW = shuffled(keys_R, _ORDER, size.pool)
-    of_verse = [order_RW[:, n * size.words : (n + 1) * size.words] for n in range(size.verses // 2)]
+    first_RW, second_RW = order_RW[:, : size.words], order_RW[:, size.words : 2 * size.words]
     index = np.arange(size.words)
     strays_RW = below(keys_R[:, None], _ASTRAY + index, 100) < size.astray_percent
     astray_R = (strays_RW & _counted(words_R, size)).sum(axis=-1)
     astray_R = np.minimum(astray_R, (words_R - 1) // 2)
     # As many words of A go astray as of B, so that the verses they return in hold equally many.
     strays_RW = index < astray_R[:, None]
-    ends = _returned(of_verse[0], of_verse[1], strays_RW ^ (forms_R[:, None] == ABBA))
-    if size.verses == 4:
-        return np.stack([*of_verse, *ends], axis=1)
-    turned_R = below(keys_R, _TURNED, 2)
-    middle = _returned(of_verse[2], of_verse[3], strays_RW ^ (turned_R[:, None] == ABBA))
-    return np.stack([*of_verse, *middle, *ends], axis=1)
+    crossed_RW = strays_RW ^ (forms_R[:, None] == ABBA)
+    third_RW = np.where(crossed_RW, second_RW, first_RW)
+    fourth_RW = np.where(crossed_RW, first_RW, second_RW)
+    middle: list[Ints] = []
+    if size.verses == 8:
+        for turn in range(2):
+            middle += _mixed(keys_R, turn, words_R, first_RW, second_RW)
+    return np.stack([first_RW, second_RW, *middle, third_RW, fourth_RW], axis=1)
 
 
-def _returned(one_RW: Ints, other_RW: Ints, crossed_RW: Mask) -> tuple[Ints, Ints]:
-    """The two verses in which the words of two others return, in their order but where crossed."""
-    return np.where(crossed_RW, other_RW, one_RW), np.where(crossed_RW, one_RW, other_RW)
+def _mixed(
+    keys_R: U64, turn: int, words_R: Ints, one_RW: Ints, other_RW: Ints
+) -> tuple[Ints, Ints]:
+    """Two verses that share out the words of two others at random, as many to each."""
+    words = one_RW.shape[1]
+    slot = np.arange(2 * words)
+    draws_RW = bits(keys_R[:, None], _MIXED + turn * 2 * words + slot)
+    # Words past the poem's number come last, and are not read.
+    draws_RW[slot % words >= words_R[:, None]] = np.uint64(2**64 - 1)
+    order_RW = np.argsort(draws_RW, axis=1, kind="stable")
+    mixed_RW = np.take_along_axis(np.concatenate([one_RW, other_RW], axis=1), order_RW, axis=1)
+    second_RW = np.minimum(words_R[:, None] + np.arange(words), 2 * words - 1)
+    return mixed_RW[:, :words], np.take_along_axis(mixed_RW, second_RW, axis=1)
 
 
 def _places(keys_R: U64, units_RV: Ints, size: Poetics) -> Ints:
     """A different unit of its verse for each word, (rows, verses, words), below units_RV."""
-    unit = np.arange(size.longest)
-    index_VU = _PLACES + np.arange(size.verses)[:, None] * size.longest + unit
+    unit = np.arange(size.widest)
+    index_VU = _PLACES + np.arange(size.verses)[:, None] * size.widest + unit
     draws_RVU = bits(keys_R[:, None, None], index_VU)
     draws_RVU[unit >= units_RV[..., None]] = np.uint64(2**64 - 1)
     return np.argsort(draws_RVU, axis=-1, kind="stable")[..., : size.words]

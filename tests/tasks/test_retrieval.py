@@ -50,13 +50,13 @@ def test_the_poems_of_a_pair_share_no_more_words_if_they_belong_together():
 
 @pytest.mark.parametrize(("split", "share"), [("train", 0.9), ("test", 0.5)])
 def test_of_poems_of_eight_verses_all_first_ones_lean(split, share):
-    made = generated(rows=3000, split=split, verses=8)
+    made = generated(rows=3000, split=split, both_ends=True)
     ends = [verses(made.sequence(s)) for s in range(2 * len(made))]
     found = np.array([form_of(lines[:2], lines[6:]) for lines in ends]).reshape(-1, 2)
     assert np.array_equal(found[:, 0] == found[:, 1], made.labels == 1)
     for label in (0, 1):
         assert abs(found[made.labels == label, 0].mean() - share) < 0.03
-    task = Retrieval(RetrievalConfig(verses=8), length=64)
+    task = Retrieval(RetrievalConfig(both_ends=True), length=64)
     assert np.array_equal(task.solve(made), made.labels)
 
 
@@ -65,7 +65,7 @@ def test_no_training_pair_has_the_words_of_a_test_pair():
     first = {
         split: {text(made.sequence(2 * row)).split("\n")[0] for row in range(len(made))}
         for split in ("train", "test")
-        for made in [generated(rows=2000, split=split, verses=8)]
+        for made in [generated(rows=2000, split=split, both_ends=True)]
     }
     assert len(first["train"]) == len(first["test"]) == 2000
     assert not first["train"] & first["test"]
