@@ -21,7 +21,7 @@ FITTED_ROWS = 10_000
 TREES = 300
 """Trees in all, of 31 leaves at most; for more than two classes shared among these."""
 SEGMENTS = 8
-"""Equal parts of a sequence in which tokens are counted: as many as the longest poems have verses."""
+"""Equal parts of a sequence in which tokens are counted: as many as long poems have verses."""
 COUNTED = 16
 """Tokens that are counted in each segment: those that are most frequent in training."""
 FIRST = 16
