@@ -70,11 +70,18 @@ def command(spec: VerifySpec, out: OutputSpec) -> int:
             _print(job, record, spec.settings, full=spec.full, quiet=out.quiet)
     if refused:
         raise UsageError(refused[0])
-    if len(found) < len(planned) or any(record.status in FAILED for record in records):
+    return FAILED_CELLS if len(found) < len(planned) else exit_code(records)
+
+
+def exit_code(records: Sequence[Record]) -> int:
+    """Return the exit code for these checks, as the command's help has it."""
+    findings = [finding for record in records for finding in record.findings]
+    late = any(one.ending == "timeout" and one.verdict == "skipped" for one in findings)
+    if late or any(record.status in FAILED for record in records):
         return FAILED_CELLS
-    if any(finding.verdict == "failed" for record in records for finding in record.findings):
+    if any(finding.verdict == "failed" for finding in findings):
         return BROKEN_CLAIMS
-    unclear = any(finding.advice for record in records for finding in record.findings)
+    unclear = any(finding.advice for finding in findings)
     return INCONCLUSIVE if unclear or any(record.status != "ok" for record in records) else 0
 
 

@@ -48,8 +48,8 @@ def verify(
 ) -> Iterator[Finding]:
     """Yield one finding per law; none of them can end, hang or disturb this process.
 
-    A mechanism without any output, or with laws that time out, is tried no further; then a claim
-    has failed. Raises `UsageError` where a law does not take the one case to try.
+    A mechanism without any output, or with laws that time out, is tried no further. Raises
+    `UsageError` where a law does not take the one case to try.
     """
     patience = timeout * (10 if subject.full else 1)
     hopeless, timeouts, tried_unclaimed, has_output = "", 0, True, True
@@ -76,9 +76,11 @@ def verify(
         if isinstance(found, Finding):
             finding = found
         else:
+            # A law without an answer in time may hold: the machine may have been busy.
+            lost: Verdict = "skipped" if found.ending == "timeout" else "failed"
             finding = Finding(
                 law=law.name,
-                verdict="failed" if claimed else "not claimed",
+                verdict=lost if claimed else "not claimed",
                 detail=found.words,
                 ending=found.ending,
             )
@@ -95,7 +97,7 @@ def verify(
             timeouts += claimed
             tried_unclaimed &= claimed
         if law is output.LAW:
-            has_output = finding.verdict != "failed"
+            has_output = finding.verdict != "failed" and not finding.ending
             if finding.ending and finding.cases <= 1:
                 hopeless = "it gives no output"
         if timeouts == MOST_TIMEOUTS and not hopeless:

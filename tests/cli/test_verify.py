@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from lra.cli import cached
+from lra.cli.verify import exit_code
+from lra.core.cells import VerifyCell
 from lra.core.findings import Case, Finding
+from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Record
 from lra.engine.jobs import Job
 
@@ -217,6 +220,33 @@ def test_the_full_form_is_planned_and_tried_again(
     assert ran.returncode == 1
     (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  reproduce: "))
     assert again.endswith(" ".join(("--impl identity --check batch --case n=2", *flags)))
+
+
+@pytest.mark.parametrize(
+    ("endings", "code"),
+    [
+        ([("held", "")], 0),
+        ([("skipped", "")], 0),
+        ([("failed", "crash")], 1),
+        # No answer in time, which another law's failure does not hide.
+        ([("skipped", "timeout")], 4),
+        ([("failed", ""), ("skipped", "timeout")], 4),
+        ([("not claimed", "timeout")], 0),
+    ],
+)
+def test_a_claim_that_no_answer_came_to_is_neither_held_nor_broken(
+    endings: list[tuple[str, str]], code: int
+) -> None:
+    made = tuple(Finding(law="batch", verdict=v, ending=end) for v, end in endings)  # type: ignore[arg-type]
+    cell = VerifyCell(
+        machine=Machine(processor="any", cores=2),
+        torch="2",
+        threads=1,
+        versions={},
+        mechanism=Mechanism(name="identity"),
+    )
+    record = Record(id=cell.id, cell=cell, status="ok", started_at="", seconds=1.0, findings=made)
+    assert exit_code([record]) == code
 
 
 @pytest.mark.slow
