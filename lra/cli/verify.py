@@ -46,7 +46,6 @@ def command(spec: VerifySpec, out: OutputSpec) -> int:
     """
     from lra.cli.cached import cached_records
     from lra.core.errors import UsageError
-    from lra.core.records import FAILED
     from lra.engine.plan.verify import plan_verify
     from lra.store import Store
 
@@ -75,6 +74,8 @@ def command(spec: VerifySpec, out: OutputSpec) -> int:
 
 def exit_code(records: Sequence[Record]) -> int:
     """Return the exit code for these checks, as the command's help has it."""
+    from lra.core.records import FAILED
+
     findings = [finding for record in records for finding in record.findings]
     late = any(one.ending == "timeout" and one.verdict == "skipped" for one in findings)
     if late or any(record.status in FAILED for record in records):
