@@ -39,7 +39,7 @@ _FINDERS: dict[str, Callable[[str], Sequence[Path]]] = {
 _MAKING = ("generate", "generate_part", "part_rows")
 _LOADING = ("parts", "wanted", "cut", "joined")
 """Methods of a task that real data, or generated data, does not pass through."""
-_ANSWERING = ("solve", "rules_of_thumb")
+_ANSWERING = ("solve", "floor", "rules_of_thumb")
 """Methods that no data passes through before it is there."""
 
 
