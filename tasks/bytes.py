@@ -56,22 +56,25 @@ class Bytes(Task):
         return _preview.text(tokens.astype(np.uint16) + np.uint16(1))
 
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
-        """Return the bits per byte of a general compressor on the test split, and of a ledger's
-        grammar, the least that any prediction pays."""
+        """Return the bits per byte of a general compressor on the test split."""
         import lzma
 
+        test = data.test.tokens.astype(np.uint8)
+        packed = len(lzma.compress(test.tobytes(), preset=9 | lzma.PRESET_EXTREME))
+        return {"xz": 8 * packed / len(test)}
+
+    def floor(self, data: Dataset) -> float | None:
+        """Return the bits per byte that a ledger's grammar pays on the test split; None where the
+        text is none of it."""
         from tasks.generators.ledger import SYMBOLS
         from tasks.solvers.ledger_floor import surprise
 
         test = data.test.tokens.astype(np.uint8)
-        packed = len(lzma.compress(test.tobytes(), preset=9 | lzma.PRESET_EXTREME))
-        found = {"xz": 8 * packed / len(test)}
-        if np.isin(test, list(SYMBOLS)).all() and (data.test.lengths == self.length).all():
-            paid_RN = surprise(test.reshape(-1, self.length))
-            if np.isfinite(paid_RN).all():
-                # The first byte of a window is not asked for, the one after its last is.
-                found["its grammar"] = float(paid_RN[:, 1:].mean())
-        return found
+        if not np.isin(test, list(SYMBOLS)).all() or (data.test.lengths != self.length).any():
+            return None
+        paid_RN = surprise(test.reshape(-1, self.length))
+        # The first byte of a window is not asked for, the one after its last is.
+        return float(paid_RN[:, 1:].mean()) if np.isfinite(paid_RN).all() else None
 
     def _draw(self, keys_R: U64) -> Drawn:
         texts_RN = documents(keys_R, self.length + 1)

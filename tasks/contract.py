@@ -192,8 +192,16 @@ class Task(ABC):
         """
         return None
 
+    def floor(self, data: Dataset) -> float | None:
+        """Return the best score that any prediction can be expected to have on the test split, in
+        the card's metric; None where that is not known.
+
+        It depends on how the data was drawn: a real set has none. Hashed as `solve` is.
+        """
+        return None
+
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
-        """Test accuracy of simple rules particular to this task, by name; none by default.
+        """Test score of simple rules particular to this task, by name; none by default.
 
         Hashed as `solve` is.
         """

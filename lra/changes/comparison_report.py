@@ -20,9 +20,9 @@ from lra.report.write.markdown import escape, rows_markdown
 from lra.verdict.change import (
     ACCURACY_MARGIN,
     ACCURACY_SAME,
-    BITS_MARGIN,
-    BITS_SAME,
     COUNT_MARGIN,
+    LOSS_MARGIN,
+    LOSS_SAME,
     TIME_MARGIN,
     TIME_SAME,
     Verdict,
@@ -39,8 +39,8 @@ _RULES = (
     f"side of 1, the same where both lie within {100 * TIME_SAME:g} % of it, else ambiguous.",
     f"Bytes and operations are exact: a change of more than {100 * COUNT_MARGIN:g} % counts; "
     f"accuracies are paired by seed (margin {100 * ACCURACY_MARGIN:g} points, same within "
-    f"{100 * ACCURACY_SAME:g}), bits per byte by ratio (margin {100 * BITS_MARGIN:g} %, same "
-    f"within {100 * BITS_SAME:g} %).",
+    f"{100 * ACCURACY_SAME:g}), losses by ratio (margin {100 * LOSS_MARGIN:g} %, same "
+    f"within {100 * LOSS_SAME:g} %).",
     "Measurements by another version of the measuring code, on another machine, or with other "
     "settings or data are incomparable; a changed mechanism is compared.",
 )

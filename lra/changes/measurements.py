@@ -15,13 +15,13 @@ from lra.report.load.select import Evidence
 from lra.report.load.versions import measuring
 from lra.verdict.change import (
     ACCURACY_MARGIN,
-    BITS_MARGIN,
     COUNT_MARGIN,
+    LOSS_MARGIN,
     TIME_MARGIN,
     Change,
     compare_accuracies,
-    compare_bits,
     compare_counts,
+    compare_losses,
     compare_times,
 )
 
@@ -96,8 +96,9 @@ QUANTITIES: dict[str, Quantity] = {
         by_seed=True,
     ),
     "bits_per_byte": Quantity(
-        "bits per byte", compare_bits, "worse", "better", BITS_MARGIN, by_seed=True
+        "bits per byte", compare_losses, "worse", "better", LOSS_MARGIN, by_seed=True
     ),
+    "nat": Quantity("loss", compare_losses, "worse", "better", LOSS_MARGIN, by_seed=True),
     "output_error": Quantity("error", compare_times, "further off", "nearer", TIME_MARGIN),
 }  # fmt: skip
 """Compared quantities, by metric. Resident size is left out: it is not the same twice."""

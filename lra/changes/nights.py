@@ -32,7 +32,7 @@ class Point(msgspec.Struct, frozen=True):
     measurement: Measurement
     value: float | None
     """Median of a time's ratios to its control, largest of a count, or mean over seeds of an
-    accuracy or of bits per byte."""
+    accuracy or a loss."""
     endings: tuple[Ending, ...]
     """Endings of failed seeds, also beside a value; of failed replicates only where there is no
     value."""

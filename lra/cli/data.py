@@ -19,6 +19,7 @@ from lra.cli.echo import echo
 from lra.engine.plan.spec import RunSpec
 
 if TYPE_CHECKING:
+    from lra.core.cards import TaskMetric
     from lra.core.catalogue import Target
     from lra.core.dataset import Dataset, Split
     from lra.core.protocol import DataSpec
@@ -80,9 +81,7 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
         with name_task_errors(target):
             scores = _baselines(task, data)
         for name, score in scores.items():
-            bits = task.card.metric == "bits_per_byte"
-            figure = f"{score:.3f} bits per byte" if bits else f"{score:.1%}"
-            echo(f"  {name.replace('_', ' ')}: {figure}")
+            echo(f"  {name.replace('_', ' ')}: {_score(score, task.card.metric)}")
 
 
 def _shown_examples(split: Split, examples: int) -> list[int]:
@@ -99,6 +98,10 @@ def balanced_places(labels: Iterable[int], number: int) -> list[int]:
         rounds.setdefault(seen[int(label)], []).append(place)
         seen[int(label)] += 1
     return [place for same in rounds.values() for place in same][:number]
+
+
+def _score(score: float, metric: TaskMetric) -> str:
+    return f"{score:.1%}" if metric == "accuracy" else f"{score:.3f} {metric.replace('_', ' ')}"
 
 
 def _targets(references: tuple[str, ...]) -> list[Target]:
@@ -135,4 +138,6 @@ def _baselines(task: Task, data: Dataset) -> dict[str, float]:
     from lra.measure.baselines_by_token import baselines_by_token
 
     found = baselines_by_token(data, task.card.metric) if data.test.by_token else baselines(data)
-    return {**found, **task.rules_of_thumb(data)}
+    found |= task.rules_of_thumb(data)
+    best = task.floor(data)
+    return found if best is None else {**found, "floor": best}

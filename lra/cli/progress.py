@@ -229,6 +229,8 @@ def _figure(record: Record) -> str:
         return f"test accuracy {accuracy:.1%}"
     if (bits := value("bits_per_byte")) is not None:
         return f"{bits:.3f} bits per byte"
+    if (nat := value("nat")) is not None:
+        return f"{nat:.3f} nat"
     if (latency := value("latency")) is not None:
         # By its own controls alone; the report also compares those of other timings.
         busy = " (busy machine)" if disturbed([record]) else ""

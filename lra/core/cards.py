@@ -15,7 +15,7 @@ Padding = Literal["none", "content", "length"]
 Decode = Literal["none", "approximate", "exact"]
 Softmax = Literal["always", "configured", "in the limit", "approximates", "of its own", "never"]
 Weights = Literal["convex", "normalised", "free"]
-TaskMetric = Literal["accuracy", "bits_per_byte"]
+TaskMetric = Literal["accuracy", "bits_per_byte", "nat"]
 
 
 class Capabilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,7 +100,8 @@ class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """token: each of many tokens has a label of its own, predicted from the tokens up to it alone:
     by strictly causal mechanisms."""
     metric: TaskMetric = "accuracy"
-    """Figure to quote and choose by. bits_per_byte: the mean loss in bits, the less the better."""
+    """Figure to quote and choose by. bits_per_byte and nat: the mean loss of an answer, in bits and
+    in nat, the less the better."""
     stand_in: str = ""
     """Description of the generated data that stands in where the real data is not at hand; empty if
     the generator is the task."""

@@ -40,7 +40,7 @@ _TIMED = MetricKind("s", sampled=True)
 
 OPERATORS = _SECONDS
 """Metrics of a profile's operators, named by torch."""
-SCORES = (_SHARE, MetricKind("bit"))
+SCORES = (_SHARE, MetricKind("bit"), MetricKind("nat"))
 """Metrics of simple baselines, named by their tasks: all of one record are of the same of these."""
 
 _KINDS: dict[type[Cell], dict[str, MetricKind]] = {
@@ -50,6 +50,7 @@ _KINDS: dict[type[Cell], dict[str, MetricKind]] = {
         "decode_agreement": _SHARE,
         "test_loss": MetricKind("nat"),
         "bits_per_byte": MetricKind("bit"),
+        "nat": MetricKind("nat"),
         "training_seconds": _SECONDS,
         "steps_per_second": MetricKind("1/s", "higher"),
     },

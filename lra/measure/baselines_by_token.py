@@ -13,11 +13,11 @@ Counts = npt.NDArray[np.float64]
 
 
 def baselines_by_token(dataset: Dataset, metric: TaskMetric) -> dict[str, float]:
-    """Return each baseline's score on the test split: a share of 1, or bits per byte.
+    """Return each baseline's score on the test split: a share of 1, bits per byte, or nat.
 
     `majority` answers the most frequent training label, `current_token` the most frequent one at
-    the same token: all that a model without mixing can know, positions aside. For bits per byte,
-    both predict the frequencies of the training split, each plus one.
+    the same token: all that a model without mixing can know, positions aside. For a loss, both
+    predict the frequencies of the training split, each plus one.
     """
     tokens, labels = _asked(dataset.train)
     counted_VC = np.zeros((dataset.vocabulary, dataset.classes))
@@ -44,4 +44,5 @@ def _score(
     if metric == "accuracy":
         return float(np.mean(seen_VC.argmax(axis=1)[tokens] == labels))
     shares_VC = seen_VC / seen_VC.sum(axis=1, keepdims=True)
-    return float(-np.log2(shares_VC[tokens, labels]).mean())
+    lost = -np.log(shares_VC[tokens, labels]).mean()
+    return float(lost if metric == "nat" else lost / np.log(2))

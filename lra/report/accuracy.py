@@ -1,4 +1,4 @@
-"""Accuracies and bits per byte pooled over seeds: one row for each mechanism and column.
+"""Accuracies and losses pooled over seeds: one row for each mechanism and column.
 
 A column is one protocol of one task. The interval of 95 % is Student's over seeds; a single seed
 has none.
@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pandas as pd
@@ -28,8 +28,25 @@ from lra.verdict.accuracy import mean_interval
 
 AVERAGED = ("listops", "text", "retrieval", "image", "pathfinder")
 """Tasks that a mean accuracy is over; a setting with fewer of them says which."""
-ACCURACY, BITS = "test_accuracy", "bits_per_byte"
+ACCURACY = "test_accuracy"
 ROW = ["origin", "variant"]
+
+
+class Loss(NamedTuple):
+    """Unit of a loss in records, its words, and the beginning of ids of tables in it."""
+
+    unit: str
+    words: str
+    id: str
+
+
+LOSSES = {
+    "bits_per_byte": Loss("bit", "bits per byte", "bits-"),
+    "nat": Loss("nat", "nat", "nat-"),
+}
+"""Metrics that are the mean loss of an answer, where less is better."""
+SCORED = (ACCURACY, *LOSSES)
+"""Metrics by which trainings are judged."""
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -65,7 +82,7 @@ class Score(msgspec.Struct, frozen=True):
 
 
 class Accuracies(msgspec.Struct, frozen=True):
-    """Scores of one setting: accuracies, or bits per byte."""
+    """Scores of one setting: accuracies, or losses of one unit."""
 
     setting: QualitySetting
     metric: str
@@ -85,7 +102,22 @@ class Accuracies(msgspec.Struct, frozen=True):
     @property
     def lower(self) -> bool:
         """Whether less is better."""
-        return self.metric == BITS
+        return self.loss is not None
+
+    @property
+    def loss(self) -> Loss | None:
+        """The loss that the scores are; None for accuracies."""
+        return LOSSES.get(self.metric)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Words for the setting, and for the unit where it is a loss."""
+        return (*self.setting.parts, *([self.loss.words] if self.loss else []))
+
+    @property
+    def id(self) -> str:
+        """Id of the setting, with the unit where it is a loss."""
+        return f"{self.loss.id if self.loss else ''}{self.setting.id}"
 
 
 def accuracies(evidence: Evidence) -> list[Accuracies]:
@@ -94,7 +126,7 @@ def accuracies(evidence: Evidence) -> list[Accuracies]:
     figures = evidence.figures
     scored = figures[
         (figures["kind"] == "quality")
-        & figures["metric"].isin([ACCURACY, BITS])
+        & figures["metric"].isin(SCORED)
         & (figures["order"] == "given")
     ]
     found = [
@@ -146,7 +178,7 @@ def _pooled(group: pd.DataFrame, rows: int, metric: str) -> dict[str, Any]:
     if len(values) > 1:
         bounds = (
             mean_interval(values, most=math.inf)
-            if metric == BITS
+            if metric in LOSSES
             else mean_interval(values, 1 / rows)
         )
     first = group.iloc[0]

@@ -22,8 +22,10 @@ NAMED = (MAJORITY, BAG, TREES)
 """Simple baselines that every task with a label for each example has; others are its own rules."""
 CONTROL_NAMES = {NO_MIXING: "no mixing", LOCAL: "local mixing"}
 SOLVER = "exact_solver"
-ENTROPY = "its grammar"
-"""Name in records of the entropy of a generated text, in bits per byte."""
+FLOOR = "floor"
+"""Name in records of the best score that any prediction can be expected to have."""
+_EARLIER = {"its grammar": FLOOR}
+"""Earlier names in records: the entropy of a generated text was called so."""
 LARGEST = "largest class of the test split"
 """Key of a baseline's method for the largest class of the test split: the best constant answer. The
 largest class in training, which `majority` answers, may be a smaller one there."""
@@ -48,7 +50,7 @@ def simple(evidence: Evidence, scores: Accuracies, column: Column) -> dict[str, 
 def shortcut(evidence: Evidence, scores: Accuracies, column: Column) -> Simple | None:
     """Return the best baseline of a column, simple or trained; None where there is none."""
     found = [*simple(evidence, scores, column).values(), *_controls(scores, column)]
-    found = [one for one in found if one.metric != ENTROPY]
+    found = [one for one in found if one.metric != FLOOR]
     best = sorted(found, key=lambda one: (one.value if scores.lower else -one.value, one.name))
     return best[0] if best else None
 
@@ -59,8 +61,8 @@ def unbeaten(
     """Return origin, variant and protocol of the scores that are not surely better than the best
     shortcut of their column: there nothing is shown about attention. Controls are not judged.
 
-    `shortcuts` is by protocol. Sure of an accuracy is more than the luck of so many test rows; of
-    bits per byte, any less.
+    `shortcuts` is by protocol. Sure of an accuracy is more than the luck of so many test rows; of a
+    loss, any less.
     """
     rows = {column.protocol: column.rows.test for column in scores.columns}
     own = scores.pooled[scores.pooled["mean"].notna() & ~scores.pooled["mechanism"].isin(CONTROLS)]
@@ -96,6 +98,19 @@ def solver(evidence: Evidence, scores: Accuracies, column: Column) -> float | No
     return found[0] if found else None
 
 
+def floor(evidence: Evidence, scores: Accuracies, column: Column) -> float | None:
+    """Return the best score that any prediction can be expected to have; None where that is not
+    known."""
+    found = simple(evidence, scores, column).get(FLOOR)
+    return None if found is None else found.value
+
+
+def is_past_floor(scores: Accuracies, column: Column, value: float, best: float) -> bool:
+    """Return whether the score of a seed is surely better than the best possible: of a loss, any
+    less; of an accuracy, more than the luck of so many test rows."""
+    return value < best if scores.lower else above_chance(value, best, column.rows.test)
+
+
 def guessing(evidence: Evidence, scores: Accuracies, column: Column) -> float | None:
     """Return the share that the best constant answer gets right; None where that is not known."""
     own = _rows(evidence, scores, column)
@@ -109,9 +124,10 @@ def guessing(evidence: Evidence, scores: Accuracies, column: Column) -> float | 
 
 def _fitting(evidence: Evidence, scores: Accuracies, column: Column) -> list[Simple]:
     own = _rows(evidence, scores, column)
+    names = own["metric"].replace(_EARLIER)
     return [
         Simple(str(metric).replace("_", " "), str(metric), float(value), str(origin))
-        for metric, value, origin in zip(own["metric"], own["value"], own["origin"], strict=True)
+        for metric, value, origin in zip(names, own["value"], own["origin"], strict=True)
     ]
 
 
@@ -121,7 +137,7 @@ def _rows(evidence: Evidence, scores: Accuracies, column: Column) -> pd.DataFram
     own = figures[
         (figures["protocol"] == column.data)
         & (figures["scale"] == scores.setting.scale)
-        & (figures["unit"] == ("bit" if scores.lower else "share"))
+        & (figures["unit"] == (scores.loss.unit if scores.loss else "share"))
         & figures["value"].notna()
     ]
     run = own[own["origin"] == "run"]

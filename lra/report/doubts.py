@@ -1,17 +1,17 @@
-"""Trainings that ended well with doubtful figures: other answers token by token, fewer bits than
+"""Trainings that ended well with doubtful figures: other answers token by token, better scores than
 possible, and failures after a training."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from lra.core.cells import QualityCell
 from lra.core.escape import escape_controls
-from lra.report.accuracy import ROW, Accuracies
-from lra.report.baselines import ENTROPY, simple
+from lra.report.accuracy import ROW, Accuracies, Column
+from lra.report.baselines import floor, is_past_floor
 from lra.report.load.measurement import protocol_hash
 from lra.report.load.select import Evidence
 from lra.report.words import figures, percent
@@ -47,9 +47,9 @@ class Doubt(msgspec.Struct, frozen=True):
 def doubts(evidence: Evidence, scored: Iterable[Accuracies]) -> list[Doubt]:
     """Return the doubts about trainings, gravest first; for each kind, mechanism and protocol the
     worst seed."""
-    least: dict[str, float] = {}
+    known: dict[str, _Floor] = {}
     for scores in scored:
-        least |= _entropies(evidence, scores)
+        known |= _floors(evidence, scores)
     found: dict[tuple[str, ...], tuple[float, Doubt]] = {}
     for measurement in evidence.measurements:
         cell, record = measurement.cell, measurement.record
@@ -57,7 +57,7 @@ def doubts(evidence: Evidence, scored: Iterable[Accuracies]) -> list[Doubt]:
             continue
         metrics = {name: metric.value for name, metric in record.metrics.items()}
         protocol = protocol_hash(cell)
-        for kind, value, detail in _of(metrics, record.method, least.get(protocol)):
+        for kind, value, detail in _of(metrics, record.method, known.get(protocol)):
             key = (kind, measurement.origin, measurement.variant, protocol)
             doubt = Doubt(
                 kind, measurement.origin, measurement.variant, protocol, measurement.label,
@@ -68,14 +68,31 @@ def doubts(evidence: Evidence, scored: Iterable[Accuracies]) -> list[Doubt]:
     return sorted((d for _, d in found.values()), key=lambda d: _GRAVEST.index(d.kind))
 
 
+class _Floor(NamedTuple):
+    """Best possible score of a column."""
+
+    scores: Accuracies
+    column: Column
+    best: float
+
+    def is_passed_by(self, value: float) -> bool:
+        return is_past_floor(self.scores, self.column, value, self.best)
+
+    def words(self, value: float) -> str:
+        if self.scores.loss is None:
+            return f"{percent(value)} %, above the best possible, {percent(self.best)}"
+        unit = self.scores.loss.words
+        return f"{figures(value)} {unit}, below the least possible, {figures(self.best)}"
+
+
 def _of(
-    metrics: Mapping[str, float | None], method: Mapping[str, Any], least: float | None
+    metrics: Mapping[str, float | None], method: Mapping[str, Any], floor: _Floor | None
 ) -> Iterator[tuple[Kind, float, str]]:
     """Doubts about one training, each with a figure that is worse the lower it is."""
-    bits, alike = metrics.get("bits_per_byte"), metrics.get(AGREEMENT)
-    if bits is not None and least is not None and bits < least:
-        fewer = f"{figures(bits)} bits per byte, below the text's entropy of {figures(least)}"
-        yield "impossible", bits, fewer
+    own = metrics.get(floor.scores.metric) if floor else None
+    if floor is not None and own is not None and floor.is_passed_by(own):
+        yield "impossible", own if floor.scores.lower else -own, floor.words(own)
+    alike = metrics.get(AGREEMENT)
     if alike is not None and alike < 1.0:
         text = f"{agreement_text(alike)} % of answers the same token by token as in one pass"
         yield "disagreeing", alike, text
@@ -87,23 +104,24 @@ def _of(
 
 
 def impossible(evidence: Evidence, scores: Accuracies) -> frozenset[tuple[str, str, str]]:
-    """Return origin, variant and protocol of trainings that need fewer bits than possible: such a
-    model has seen the bytes that it predicts, and is in no comparison."""
-    least = _entropies(evidence, scores)
+    """Return origin, variant and protocol of trainings that score better than possible: such a
+    model has seen the tokens that it predicts, and is in no comparison."""
+    known = _floors(evidence, scores)
     columns = [scores.pooled[name] for name in (*ROW, "protocol", "seeds")]
     return frozenset(
         (origin, variant, protocol)
         for origin, variant, protocol, seeds in zip(*columns, strict=True)
-        if protocol in least and min(seeds.values(), default=least[protocol]) < least[protocol]
+        if protocol in known and any(map(known[protocol].is_passed_by, seeds.values()))
     )
 
 
-def _entropies(evidence: Evidence, scores: Accuracies) -> dict[str, float]:
-    """Entropies in bits per byte, by protocol, where the grammar of the text is known."""
-    if not scores.lower:
-        return {}
-    known = {c.protocol: simple(evidence, scores, c).get(ENTROPY) for c in scores.columns}
-    return {protocol: one.value for protocol, one in known.items() if one is not None}
+def _floors(evidence: Evidence, scores: Accuracies) -> dict[str, _Floor]:
+    """Best possible scores by protocol, where they are known."""
+    return {
+        column.protocol: _Floor(scores, column, best)
+        for column in scores.columns
+        if (best := floor(evidence, scores, column)) is not None
+    }
 
 
 def agreement_text(share: float) -> str:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 import pandas as pd
 
-from lra.report.accuracy import ACCURACY, BITS, Accuracies, Column
+from lra.report.accuracy import SCORED, Accuracies, Column
 from lra.report.analysis import Analysis
 from lra.report.load.settings import QualitySetting
 from lra.report.rows import Key, row_keys
@@ -43,7 +43,7 @@ def trainings(
     """Return the trainings with a finding, by origin and record, on input in its own order."""
     frame = analysis.evidence.figures
     own = frame[(frame["kind"] == "quality") & (frame["order"] == "given")]
-    own = own[own["metric"].isin([ACCURACY, BITS])]
+    own = own[own["metric"].isin(SCORED)]
     own = own[[id in findings for id in zip(own["origin"], own["record"], strict=True)]]
     made = []
     for setting in dict.fromkeys(map(whole_setting, analysis.accuracies)):

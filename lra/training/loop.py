@@ -38,7 +38,7 @@ def train(run: Run) -> Trained:
     """Train by AdamW on cross-entropy from a run's state on, choose by validation, test the choice
     once.
 
-    The best by accuracy is chosen, among equals the one with the lower loss; for bits per byte, by
+    The best by accuracy is chosen, among equals the one with the lower loss; for a loss, by
     loss alone. On a CPU, an interrupted training ends in the same numbers as an uninterrupted one
     with as many threads.
 

@@ -31,13 +31,13 @@ ACCURACY_MARGIN = 0.005
 """Largest difference of accuracies, as a share of 1, that does not matter."""
 ACCURACY_SAME = 0.02
 """Bound within which the difference of equal accuracies surely lies."""
-BITS_MARGIN = 0.01
-"""Largest difference of bits per byte, as a share, that does not matter."""
-BITS_SAME = 0.03
-"""Share of one within which the ratio of equal bits per byte surely lies."""
+LOSS_MARGIN = 0.01
+"""Largest difference of losses, such as bits per byte, as a share, that does not matter."""
+LOSS_SAME = 0.03
+"""Share of one within which the ratio of equal losses surely lies."""
 GRAIN = 0.001
-"""Least spread assumed for seeds, in accuracies and bits: seeds that agree more closely than a test
-row in a thousand are no evidence of a smaller one."""
+"""Least spread assumed for seeds, in accuracies and losses: seeds that agree more closely than a
+test row in a thousand are no evidence of a smaller one."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -64,12 +64,12 @@ def compare_times(before: Mapping[int, float], after: Mapping[int, float]) -> Ch
     return _compare_ratios(before, after, TIME_MARGIN, TIME_SAME)
 
 
-def compare_bits(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
-    """Judge bits per byte by seed as times are by replicate; None where no seed is on both sides.
+def compare_losses(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
+    """Judge losses by seed as times are by replicate; None where no seed is on both sides.
 
-    Machines do not change bits, so that a smaller difference matters.
+    Machines do not change losses, so that a smaller difference matters.
     """
-    return _compare_ratios(before, after, BITS_MARGIN, BITS_SAME, GRAIN)
+    return _compare_ratios(before, after, LOSS_MARGIN, LOSS_SAME, GRAIN)
 
 
 def _compare_ratios(

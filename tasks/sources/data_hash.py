@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from lra.core.catalogue import names
 from lra.core.errors import DataError
 from lra.core.hashing import file_hash, source_hash, value_hash
 from lra.core.protocol import DataSpec, Rules
@@ -20,9 +21,8 @@ from tasks.sources.pair_files import pair_files
 from tasks.sources.pathfinder_files import HARDEST, level_files, paddles_of
 from tasks.sources.plain_text import text_files
 
-_FROM_HUB, _UNREAD = frozenset(("image", "text")), frozenset(("recall",))
-"""Tasks here that the hub has sets for, and that no real data is read for; those from elsewhere say
-so themselves when they read."""
+_FROM_HUB = frozenset(("image", "text"))
+"""Tasks here that the hub has sets for."""
 
 _PATHFINDER = frozenset(("path_x", "pathfinder", "pathfinder256", "pathfinder64"))
 """Tasks whose files are those that `tasks.sources.pathfinder_files` finds."""
@@ -39,7 +39,7 @@ _FINDERS: dict[str, Callable[[str], Sequence[Path]]] = {
 _MAKING = ("generate", "generate_part", "part_rows")
 _LOADING = ("parts", "wanted", "cut", "joined")
 """Methods of a task that real data, or generated data, does not pass through."""
-_ANSWERING = ("solve", "rules_of_thumb")
+_ANSWERING = ("solve", "floor", "rules_of_thumb")
 """Methods that no data passes through before it is there."""
 
 
@@ -175,11 +175,12 @@ def answers_hash(task_file: Path) -> str:
 
 def refuse_unread(source: str, task: str) -> None:
     """Raise `DataError` where a task does not read what `source` names."""
-    if task in _UNREAD:
+    here = task in _FINDERS or task in _PATHFINDER
+    # Tasks from elsewhere say so themselves when they read.
+    if not here and task in names("task"):
         raise DataError(
             f"{task} reads no real data yet (asked for '{source}'); where none is named its "
             f"generator is used"
         )
-    here = task in _FINDERS or task in _PATHFINDER
     if source.startswith(HUB) and here and task not in _FROM_HUB:
         raise DataError(f"{task} is not read from the hub ('{source}'); give a file or a folder")

@@ -217,13 +217,14 @@ def test_prompts_are_timed_and_states_counted() -> None:
     assert only(found, "state").change.low is None
 
 
-def test_bits_per_byte_are_judged_by_seed() -> None:
-    def modelled(*bits: float) -> list[Record]:
-        return [with_metrics(r, bits_per_byte=b) for r, b in zip(trained(0, 0), bits, strict=True)]
+@pytest.mark.parametrize(("metric", "name"), [("bits_per_byte", "bits per byte"), ("nat", "loss")])
+def test_losses_are_judged_by_seed(metric: str, name: str) -> None:
+    def modelled(*losses: float) -> list[Record]:
+        return [with_metrics(r, **{metric: v}) for r, v in zip(trained(0, 0), losses, strict=True)]
 
     # Two percent is more than machines change them, and less than a time has to differ by.
     for before, after in (((2.0, 2.0), (2.04, 2.0401)), ((1.9, 1.91), (2.2, 2.21))):
-        found = only(compared(modelled(*before), modelled(*after)), "bits per byte")
+        found = only(compared(modelled(*before), modelled(*after)), name)
         assert said(found) == ("worse", "worse") and found.change.pairs == 2
 
 

@@ -242,6 +242,7 @@ def laws(*verdicts: Verdict) -> dict[str, object]:
             }},
             "1.914 bits per byte",
         ),
+        ({"metrics": {"nat": Metric(value=1.5184, unit="nat")}}, "1.518 nat"),
         # A timing between unlike controls is marked.
         (between(0.01, 0.011), "2.00 ms"),
         (between(0.01, 0.016), "2.00 ms (busy machine)"),

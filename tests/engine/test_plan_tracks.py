@@ -136,7 +136,12 @@ def test_simple_baselines_are_of_the_given_order_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("task", "metric", "by_token"),
-    [("text", "accuracy", False), ("recall", "accuracy", True), ("bytes", "bits_per_byte", True)],
+    [
+        ("text", "accuracy", False),
+        ("recall", "accuracy", True),
+        ("bytes", "bits_per_byte", True),
+        ("bigrams", "nat", True),
+    ],
 )
 def test_where_tokens_are_asked_the_model_is_causal_and_pools_nothing(
     tmp_path: Path, task: str, metric: str, by_token: bool

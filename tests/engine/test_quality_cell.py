@@ -34,7 +34,7 @@ def changed(job: Job, **fields: object) -> Job:
     return msgspec.structs.replace(job, cell=msgspec.structs.replace(job.cell, **fields))
 
 
-@pytest.mark.parametrize(("metric", "best"), [("accuracy", 1), ("bits_per_byte", 2)])
+@pytest.mark.parametrize(("metric", "best"), [("accuracy", 1), ("bits_per_byte", 2), ("nat", 2)])
 def test_the_cells_metric_chooses_the_weights(
     cache: Path, monkeypatch: pytest.MonkeyPatch, metric: TaskMetric, best: int
 ) -> None:

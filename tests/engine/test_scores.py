@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from lra.core.cards import TaskMetric
 from lra.engine.work.quality import _scores
 from lra.training.loop import Trained
 from lra.training.objective import Score
@@ -30,10 +31,16 @@ def test_bits_are_nats_over_the_logarithm_of_two_and_the_fewer_the_better() -> N
     assert "test_accuracy" not in found
 
 
-def test_a_loss_that_is_not_finite_has_no_bits_and_says_why() -> None:
-    found = _scores(trained(math.inf), "bits_per_byte")
-    assert found["bits_per_byte"].value is None
-    assert found["bits_per_byte"].why_null == "it is inf"
+def test_a_loss_in_nat_is_quoted_as_it_is() -> None:
+    found = _scores(trained(1.5), "nat")
+    assert (found["nat"].value, found["nat"].unit, found["nat"].better) == (1.5, "nat", "lower")
+    assert set(found) == {"nat", "test_loss"}
+
+
+@pytest.mark.parametrize("metric", ["bits_per_byte", "nat"])
+def test_a_loss_that_is_not_finite_has_no_figure_and_says_why(metric: TaskMetric) -> None:
+    found = _scores(trained(math.inf), metric)[metric]
+    assert (found.value, found.why_null) == (None, "it is inf")
 
 
 def test_an_accuracy_is_the_share_of_right_answers() -> None:

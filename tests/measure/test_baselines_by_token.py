@@ -46,6 +46,12 @@ def test_bits_are_of_training_counts_each_plus_one() -> None:
     assert found["majority"] == pytest.approx(-sum(map(math.log2, of_labels)) / 3)
 
 
+def test_nat_are_bits_times_the_logarithm_of_two() -> None:
+    test = split((1, 0), (2, 2), (3, 1))
+    bits, nat = (scores(TRAIN, test, metric) for metric in ("bits_per_byte", "nat"))
+    assert nat == pytest.approx({name: value * math.log(2) for name, value in bits.items()})
+
+
 def test_bits_of_the_majority_are_the_entropy_of_what_many_tokens_say() -> None:
     # Half, a quarter, a quarter: a bit and a half, where the plus ones are lost among many.
     many = split(*[(token, label) for token in range(VOCABULARY) for label in (0, 1, 0, 2)] * 500)
@@ -57,7 +63,7 @@ def test_a_label_that_training_never_had_costs_many_bits_and_not_all_there_are()
     assert all(math.log2(CLASSES) < bits < 10 for bits in found.values())
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "bits_per_byte"])
+@pytest.mark.parametrize("metric", ["accuracy", "bits_per_byte", "nat"])
 def test_tokens_that_nothing_is_asked_of_count_for_nothing(metric: str) -> None:
     test = split((1, 0), (2, 1), (2, 2))
     unasked = [(token, UNASKED) for token in range(VOCABULARY)] * 3

@@ -49,6 +49,7 @@ def told(
     task: str = "bytes",
     *,
     bits: float | None = None,
+    nat: float | None = None,
     accuracy: float | None = None,
     decoded: float | None = None,
     seed: int = 0,
@@ -61,6 +62,9 @@ def told(
     metrics = dict(record.metrics)
     if bits is not None:
         metrics["bits_per_byte"] = Metric(value=bits, unit="bit")
+    if nat is not None:
+        metric = "nat"
+        metrics["nat"] = Metric(value=nat, unit="nat")
     if decoded is not None:
         metrics["decode_agreement"] = Metric.share(decoded)
     record = msgspec.structs.replace(record, metrics=metrics, method=method)
@@ -69,6 +73,11 @@ def told(
 
 def bit_costs(**bits: float) -> Record:
     """Simple baselines in bits."""
-    record = sample.baseline("bytes")
-    metrics = {name: Metric(value=value, unit="bit") for name, value in bits.items()}
+    return costs("bytes", "bit", **bits)
+
+
+def costs(task: str, unit: Any, **losses: float) -> Record:
+    """Simple baselines in bits or nat."""
+    record = sample.baseline(task)
+    metrics = {name: Metric(value=value, unit=unit) for name, value in losses.items()}
     return msgspec.structs.replace(record, metrics=metrics)

@@ -1,11 +1,11 @@
-"""Accuracies at tokens and bits per byte: tables of their own, means over seeds, baselines."""
+"""Accuracies at tokens, bits per byte and nat: tables of their own, means over seeds, baselines."""
 
 import pytest
 
 from lra.report.sections import accuracy, tradeoff
 from lra.report.words import DAGGER
 from report import sample
-from report.analysed import CAUSAL, analysed, bit_costs, lines, recast, told
+from report.analysed import CAUSAL, analysed, bit_costs, costs, lines, recast, told
 
 
 def several(name, *bits):
@@ -47,21 +47,59 @@ def test_bits_are_means_over_seeds_beside_simple_baselines():
         told("linear", bits=2.5),
         told("full", status="oom"),
         told("identity", bits=3.1),
-        bit_costs(majority=4.9, **{"its grammar": 1.6}),
+        bit_costs(majority=4.9, floor=1.6),
     ]
     found = table(records)
     assert lines(found) == [
         ["full", "OOM"],
-        ["linear", "2.50 (n 1)"],
-        ["sdpa", "2.0 (± 0.14, n 2)"],
-        ["identity", "3.10 (n 1)"],
+        ["linear", "2.50 (n 1, off 0.90)"],
+        ["sdpa", "2.0 (± 0.14, n 2, off 0.40)"],
+        ["identity", "3.10 (n 1, off 1.5)"],
         # The dearest first, so that the least there is stands last.
         ["majority", "4.90"],
-        ["the grammar's entropy", "1.60"],
-        # The entropy is no shortcut.
+        ["best possible", "1.60"],
+        # The best possible score is no shortcut.
         ["best shortcut", "3.10 (no mixing)"],
     ]
     assert [row.group for row in found.rows[-4:]] == ["Baselines"] * 4
+
+
+def test_a_floor_of_an_earlier_record_is_known_by_its_name_then():
+    found = table([told("sdpa", bits=2.0), bit_costs(majority=4.9, **{"its grammar": 1.6})])
+    assert ["best possible", "1.60"] in lines(found)
+
+
+def test_nat_stand_in_a_table_of_their_own_with_nothing_in_bits():
+    records = [
+        told("sdpa", "bigrams", nat=1.53),
+        told("identity", "bigrams", nat=2.07),
+        costs("bigrams", "nat", majority=2.08, floor=1.51),
+        told("sdpa", bits=2.0),
+        bit_costs(majority=4.9),
+    ]
+    # The unit with more mechanisms comes first.
+    nat, bits = accuracy.sections(analysed(records))
+    assert [nat.tables[0].columns, bits.tables[0].columns] == [("bigrams",), ("bytes",)]
+    assert bits.tables[0].id != nat.tables[0].id and bits.topic != nat.topic
+    assert lines(nat.tables[0]) == [
+        ["sdpa", "1.53 (off 0.020)"],
+        ["identity", "2.07 (off 0.56)"],
+        ["majority", "2.08"],
+        ["best possible", "1.51"],
+        ["best shortcut", "2.07 (no mixing)"],
+    ]
+
+
+def test_an_accuracy_has_its_distance_in_points_and_the_floor_is_no_shortcut():
+    simple = sample.baseline("in_context", floor=0.936, **{"the name alone": 0.596})
+    trained = [told("sdpa", "in_context", accuracy=0.9), told("identity", "recall", accuracy=0.2)]
+    found = table([*trained, simple])
+    assert found.columns == ("in_context", "recall")
+    shown = {row.label: row.values[0].line for row in found.rows}
+    assert shown["sdpa"] == "90 (off 3.6)"
+    assert shown["best possible"] == "93.6"
+    assert shown["best shortcut"] == "59.6 (the name alone)"
+    assert next(row for row in found.rows if row.label == "best possible").values[1].text == "n/a"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from lra.report.accuracy import winner
-from lra.report.doubts import impossible
+from lra.report.doubts import doubts, impossible
 from lra.report.sections import accuracy
 from lra.report.sections.caveats import (
     caveats,
@@ -14,10 +14,10 @@ from lra.report.sections.caveats import (
     other_versions,
 )
 from report import sample
-from report.analysed import analysed, bit_costs, recast, told, values
+from report.analysed import analysed, bit_costs, costs, recast, told, values
 from report.sample import THERE, baseline, edited, efficiency, mechanism, quality, with_metrics
 
-GRAMMAR = {"its grammar": 1.6}
+GRAMMAR = {"floor": 1.6}
 FEW, MANY = mechanism("performer", features=32), mechanism("performer", features=256)
 
 
@@ -48,12 +48,29 @@ def test_fewer_bits_than_there_can_be_win_no_table():
     assert winner(scores, column.protocol, out)[1].startswith("sdpa:")
     (section,) = accuracy.sections(analysis)
     (table,) = section.tables
-    assert values(table, "linear")["bytes"].note == "± 0.010, n 3, below the entropy"
+    assert values(table, "linear")["bytes"].note == "± 0.010, n 3, better than possible"
     assert [row.label for row in table.rows if row.values[0].best] == ["sdpa"]
     (sentence,) = doubt(leaking())
     assert sentence.startswith("In doubt: linear on bytes at mini (0.200 bits per byte, below")
     assert "1.60), linear" in sentence or "1.60) and linear" in sentence
     assert "10.0 % of answers the same" in sentence
+
+
+@pytest.mark.parametrize(("accuracy", "is_doubted"), [(0.94, False), (0.98, True)])
+def test_an_accuracy_is_in_doubt_where_luck_does_not_reach(accuracy, is_doubted):
+    # The best possible answers to 2,000 rows are right in 93.6 %, by luck in 94.9 %.
+    trained = told("sdpa", "in_context", accuracy=accuracy)
+    analysis = analysed([trained, baseline("in_context", floor=0.936)])
+    (scores,) = analysis.accuracies
+    assert bool(impossible(analysis.evidence, scores)) == is_doubted
+    assert [one.kind for one in doubts(analysis.evidence, [scores])] == ["impossible"] * is_doubted
+
+
+@pytest.mark.parametrize(("nat", "is_doubted"), [(1.52, False), (1.50, True)])
+def test_a_loss_in_nat_is_in_doubt_below_the_least(nat, is_doubted):
+    analysis = analysed([told("sdpa", "bigrams", nat=nat), costs("bigrams", "nat", floor=1.51)])
+    (scores,) = analysis.accuracies
+    assert bool(impossible(analysis.evidence, scores)) == is_doubted
 
 
 @pytest.mark.parametrize("method", ["decode_failed", "look_failed"])
@@ -75,7 +92,7 @@ def test_of_many_only_some_are_named():
     assert "m4 on bytes" in sentence and "and 2 more." in sentence and "m5" not in sentence
 
 
-def test_an_entropy_is_of_its_own_data():
+def test_a_floor_is_of_its_own_data():
     other = recast(bit_costs(**GRAMMAR), data=sample.data("bytes", length=99))
     longer = recast(told("linear", bits=2.0), data=other.cell.data)
     assert doubt([told("linear", bits=0.5), longer, other]) == []

@@ -6,7 +6,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from lra.verdict.change import compare_accuracies, compare_bits, compare_counts, compare_times
+from lra.verdict.change import compare_accuracies, compare_counts, compare_losses, compare_times
 
 from .simulated import NOISY, SHARED, sweeps
 
@@ -51,10 +51,10 @@ ONE, SLOWER = (1.0, 1.01, 0.99, 1.0), (1.2, 1.22, 1.18, 1.21)
         (compare_accuracies, (0.5,), (0.5,), "same"),
         (compare_accuracies, (0.5,), (0.51,), "ambiguous"),
         # Less is better.
-        (compare_bits, (2.00, 2.02, 1.98), (2.10, 2.12, 2.08), "worse"),
-        (compare_bits, (2.10, 2.12, 2.08), (2.00, 2.02, 1.98), "better"),
-        (compare_bits, (2.00, 2.02, 1.98), (1.9, 2.3, 2.0), "ambiguous"),
-        (compare_bits, (2.0,), (2.1,), "ambiguous"),
+        (compare_losses, (2.00, 2.02, 1.98), (2.10, 2.12, 2.08), "worse"),
+        (compare_losses, (2.10, 2.12, 2.08), (2.00, 2.02, 1.98), "better"),
+        (compare_losses, (2.00, 2.02, 1.98), (1.9, 2.3, 2.0), "ambiguous"),
+        (compare_losses, (2.0,), (2.1,), "ambiguous"),
     ],
 )
 def test_verdicts(judge, before, after, verdict):
@@ -69,9 +69,9 @@ def test_verdicts(judge, before, after, verdict):
         (compare_times, 1.0, 0.96, "better"),
         (compare_accuracies, 0.5, 0.504, "same"),
         (compare_accuracies, 0.5, 0.51, "better"),
-        (compare_bits, 2.0, 2.0 * 1.008, "same"),
-        (compare_bits, 2.0, 2.0 * 1.012, "worse"),
-        (compare_bits, 2.0, 2.0 * 0.985, "better"),
+        (compare_losses, 2.0, 2.0 * 1.008, "same"),
+        (compare_losses, 2.0, 2.0 * 1.012, "worse"),
+        (compare_losses, 2.0, 2.0 * 0.985, "better"),
     ],
 )
 def test_the_margins_are_what_they_are_said_to_be(judge, before, after, verdict):
@@ -91,14 +91,14 @@ def test_ratios_differences_and_bounds():
     assert math.log(found.high) == pytest.approx(0.12 + 6.314 * 0.02, abs=1e-4)
     lower = compare_accuracies(by_number(0.70, 0.75, 0.65), by_number(0.60, 0.64, 0.56))
     assert lower.difference == pytest.approx(-0.1) and lower.high < 0
-    more = compare_bits(by_number(2.00, 2.02, 1.98), by_number(2.10, 2.12, 2.08))
+    more = compare_losses(by_number(2.00, 2.02, 1.98), by_number(2.10, 2.12, 2.08))
     assert more.ratio == pytest.approx(1.05, abs=1e-3) and more.low is not None and more.pairs == 3
 
 
 def test_only_shared_pairs_count_and_none_is_none():
     found = compare_times({0: 1.0, 1: 1.0, 5: 9.0}, {0: 2.0, 1: 2.0, 7: 1.0})
     assert (found.ratio, found.pairs, found.verdict) == (2.0, 2, "worse")
-    for judge in (compare_times, compare_accuracies, compare_bits):
+    for judge in (compare_times, compare_accuracies, compare_losses):
         assert judge({0: 0.5}, {1: 0.5}) is None
     assert compare_counts({}, {0: 1}) is None
 
@@ -113,7 +113,7 @@ def test_of_counts_the_largest_replicate_counts_and_zero_has_no_ratio():
 def test_seeds_that_agree_by_chance_are_no_certainty():
     found = compare_accuracies(by_number(0.7, 0.7), by_number(0.694, 0.694))
     assert found.verdict == "same" and found.low != found.high
-    found = compare_bits(by_number(2.0, 2.0), by_number(2.021, 2.021))
+    found = compare_losses(by_number(2.0, 2.0), by_number(2.021, 2.021))
     assert found.verdict != "worse" and found.low != found.high
 
 

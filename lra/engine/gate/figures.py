@@ -54,7 +54,7 @@ def _figures(record: Record) -> Figures:
         laws = {finding.law: finding.verdict for finding in record.findings}
         return msgspec.structs.replace(common, laws=laws)
     if isinstance(cell, QualityCell) and cell.scale != CURVES:
-        # Bits per byte, where less is better, are not compared.
+        # Losses, where less is better, are not compared.
         found = record.metrics.get("test_accuracy")
         accuracy = None if found is None else found.value
         own = {} if accuracy is None else {str(cell.seed): accuracy}

@@ -42,6 +42,10 @@ def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
     if task.card.metric == "accuracy":
         method["largest class of the test split"] = _majority_share(dataset.test)
     found |= task.rules_of_thumb(dataset)
+    floor = task.floor(dataset)
+    if floor is not None:
+        found["floor"] = floor
+        method["floor"] = "expected score of the best possible prediction, on all test rows"
     if cell.data.source == "generated":
         solved = _score_rule(task, dataset.test)
         if solved:
@@ -75,4 +79,4 @@ def _score_rule(task: Task, split: Split) -> dict[str, float]:
 def _metric(score: float, metric: TaskMetric) -> Metric:
     if metric == "accuracy":
         return Metric.share(score)
-    return Metric(value=score, unit="bit", better="lower")
+    return Metric(value=score, unit="nat" if metric == "nat" else "bit", better="lower")

@@ -187,6 +187,8 @@ class _Stop:
 def _scores(trained: training.Trained, metric: TaskMetric) -> dict[str, Metric]:
     """Scores of the model, in the task's own unit."""
     loss = _loss(trained.test.loss)
+    if metric == "nat":
+        return {"nat": loss, "test_loss": loss}
     if metric == "bits_per_byte":
         bits = None if loss.value is None else loss.value / math.log(2)
         quoted = Metric(value=bits, unit="bit", better="lower", why_null=loss.why_null)

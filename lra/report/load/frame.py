@@ -167,6 +167,8 @@ def _expected(measurement: Measurement) -> dict[str, Metric]:
     if isinstance(cell, QualityCell):
         if cell.metric == "bits_per_byte":
             return {"bits_per_byte": Metric(value=None, unit="bit")}
+        if cell.metric == "nat":
+            return {"nat": Metric(value=None, unit="nat")}
         return {"test_accuracy": Metric(value=None, unit="share", better="higher")}
     if isinstance(cell, BaselineCell):
         share = Metric(value=None, unit="share", better="higher")

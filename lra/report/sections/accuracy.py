@@ -1,4 +1,4 @@
-"""Accuracy by task, and bits per byte: mechanisms, baselines, and the best shortcut."""
+"""Accuracy by task, and losses: mechanisms, baselines, and the best shortcut."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pandas as pd
 
 from lra.core.catalogue import CONTROLS, EXACT
 from lra.core.cells import QualityCell
-from lra.report.accuracy import Accuracies, Column, Score, scored, winner
+from lra.report.accuracy import ACCURACY, Accuracies, Column, Score, scored, winner
 from lra.report.analysis import Analysis
 from lra.report.baselines import (
     BAG,
-    ENTROPY,
+    FLOOR,
     MAJORITY,
     NAMED,
     TREES,
@@ -38,14 +38,25 @@ _COARSE = 0.005
 """Above this standard error of sampling an accuracy of one seed is told in whole percent."""
 _NAMED = 5
 """Trainings that a note names."""
+_BEST_POSSIBLE = "best possible"
+_TITLES = {
+    ACCURACY: "Test accuracy, %",
+    "bits_per_byte": "Bits per byte",
+    "nat": "Loss, nat",
+}
+_COSTS = {
+    "bits_per_byte": "The mean cost of a byte after those before it.",
+    "nat": "The mean loss of a token asked for, after those before it.",
+}
 UNBEATEN = (
     f"{DAGGER}: not surely better than the best shortcut; nothing is shown about attention there."
 )
+_OFF = "off: distance of the mean to the best possible score."
 _ELSEWHERE = "The other mechanisms of the reference are in the plot and in report.csv."
 
 
 class Scores(msgspec.Struct, frozen=True):
-    """Values of a table of accuracies, or of bits per byte."""
+    """Values of a table of accuracies, or of losses."""
 
     of: Accuracies
     keys: tuple[Key, ...]
@@ -57,7 +68,7 @@ class Scores(msgspec.Struct, frozen=True):
     best: dict[str, tuple[str, str] | None]
     """Winner of each column, where one is told apart."""
     impossible: frozenset[tuple[str, str, str]]
-    """Origin, variant and protocol of trainings that need fewer bits than possible."""
+    """Origin, variant and protocol of trainings that score better than possible."""
     baselines: dict[str, dict[str, Simple]]
     """Simple baselines by column, then by metric."""
     shortcuts: dict[str, Simple | None]
@@ -68,7 +79,7 @@ class Scores(msgspec.Struct, frozen=True):
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each table of accuracies and of bits per byte."""
+    """Return a section for each table of accuracies and of losses."""
     return [present(analyse(analysis, one), analysis) for one in analysis.accuracies]
 
 
@@ -134,10 +145,10 @@ def present(scores: Scores, analysis: Analysis) -> Section:
         )
         for key in sorted(scores.keys, key=lambda key: key.mechanism in CONTROLS)
     ]
-    bits = of.lower
+    loss = of.loss
     table = Table(
-        id=f"accuracy-{of.setting.id}" if not bits else f"bits-{of.setting.id}",
-        title="Bits per byte" if bits else "Test accuracy, %",
+        id=of.id if loss else f"accuracy-{of.id}",
+        title=_TITLES[of.metric],
         caption=_caption(of),
         corner="mechanism",
         columns=(
@@ -149,11 +160,12 @@ def present(scores: Scores, analysis: Analysis) -> Section:
             *_notes(of, several, any(scores.best.values())),
             *_local_notes(scores),
             *([UNBEATEN] if scores.unbeaten else []),
+            *([_OFF] if any(FLOOR in own for own in scores.baselines.values()) else []),
             *_machine_notes(scores.figures),
             *reference_notes(scores.figures, scores.keys),
         ),
     )
-    drawing = None if bits else accuracy_figure(table, of, analysis.looks)
+    drawing = None if loss else accuracy_figure(table, of, analysis.looks)
     few, notes = of_the_run(table.rows), table.notes
     if drawing is None:
         few = table.rows
@@ -162,7 +174,7 @@ def present(scores: Scores, analysis: Analysis) -> Section:
     # The plot has a line for each baseline, and so for the best.
     table = msgspec.structs.replace(table, rows=(*few, *_best_row(scores)), notes=notes)
     return Section(
-        topic="Bits per byte" if bits else "Accuracy",
+        topic="Accuracy" if loss is None else _TITLES[of.metric],
         setting=", ".join(of.setting.parts),
         tables=(table,),
         figures=drawn([drawing]),
@@ -178,9 +190,10 @@ def _values(scores: Scores, key: Key, several: bool) -> list[Value]:
             several,
             rate=scores.rates.get((key, column.protocol)),
             best=scores.best[column.protocol] == (key.origin, key.variant),
-            doubt="below the entropy"
+            doubt="better than possible"
             if (key.origin, key.variant, column.protocol) in scores.impossible
             else "",
+            floor=scores.baselines[column.protocol].get(FLOOR),
             is_beaten=(key.origin, key.variant, column.protocol) in scores.unbeaten,
         )
         for column in scores.of.columns
@@ -198,9 +211,10 @@ def _values(scores: Scores, key: Key, several: bool) -> list[Value]:
 def _value(
     place: Score | None,
     rows: int,
-    bits: bool,
+    is_loss: bool,
     several: bool,
     *,
+    floor: Simple | None = None,
     rate: str | None = None,
     best: bool = False,
     doubt: str = "",
@@ -213,19 +227,27 @@ def _value(
         return missing(place.endings)
     notes = []
     if place.n > 1 and not math.isnan(place.sd):
-        spread = figures(place.sd, most=2) if bits else percent(place.sd)
+        spread = figures(place.sd, most=2) if is_loss else percent(place.sd)
         notes.append(f"± {spread}")
     notes += [f"n {place.n}"] if several else []
     notes += [missing(place.endings).text] if place.endings else []
     notes += [rate] if rate else []
-    notes += [doubt] if doubt else []
-    text = score_text(place, rows, bits)
+    if doubt:
+        notes.append(doubt)
+    elif floor is not None:
+        notes.append(_off(place.mean, floor.value, is_loss))
+    text = score_text(place, rows, is_loss)
     return Value(f"{text} {DAGGER}" if is_beaten else text, ", ".join(notes), place.mean, best)
 
 
-def score_text(place: Score, rows: int, bits: bool = False) -> str:
+def _off(mean: float, best: float, is_loss: bool) -> str:
+    """Words for the distance to the best possible score: nat or bits, or points of an accuracy."""
+    return f"off {figures(mean - best, most=2) if is_loss else percent(best - mean)}"
+
+
+def score_text(place: Score, rows: int, is_loss: bool = False) -> str:
     """Return a score with the digits that its seeds and its number of test rows support."""
-    if bits:
+    if is_loss:
         return figures(place.mean, None if math.isnan(place.sd) else place.sd)
     if not math.isnan(place.sd):
         return percent(place.mean, place.sd)
@@ -235,18 +257,20 @@ def score_text(place: Score, rows: int, bits: bool = False) -> str:
 
 
 def _simple_rows(scores: Scores) -> list[Row]:
-    """Rows of trees, bag of tokens, majority and, where a task has any, its best rule of thumb; for
-    bits per byte one row for each, worst first."""
+    """Rows of the best possible score, trees, bag of tokens, majority and the best rule of thumb,
+    each where a task has it; for a loss one row for each baseline, worst first."""
     columns = [scores.baselines[column.protocol] for column in scores.of.columns]
     if scores.of.lower:
         names = {one.metric: one.name for own in columns for one in own.values()}
-        names |= {ENTROPY: "the grammar's entropy"} if ENTROPY in names else {}
+        names |= {FLOOR: _BEST_POSSIBLE} if FLOOR in names else {}
         found = [
             _simple_row(name, [own.get(m) for own in columns], scores) for m, name in names.items()
         ]
         return sorted(found, key=lambda row: -max(value.number or 0.0 for value in row.values))
     rules = [_rule(own) for own in columns]
+    known = [own.get(FLOOR) for own in columns]
     rows = [
+        *([_simple_row(_BEST_POSSIBLE, known, scores)] if any(known) else []),
         _simple_row(TREES, [own.get(TREES) for own in columns], scores),
         _simple_row(BAG.replace("_", " "), [own.get(BAG) for own in columns], scores),
         _simple_row(MAJORITY, [own.get(MAJORITY) for own in columns], scores),
@@ -256,7 +280,7 @@ def _simple_rows(scores: Scores) -> list[Row]:
 
 
 def _rule(own: dict[str, Simple]) -> Simple | None:
-    rules = [one for one in own.values() if one.metric not in NAMED]
+    rules = [one for one in own.values() if one.metric not in (*NAMED, FLOOR)]
     return min(rules, key=lambda one: (-one.value, one.name), default=None)
 
 
@@ -269,13 +293,14 @@ def _best_row(scores: Scores) -> list[Row]:
 def _simple_row(
     name: str, found: Sequence[Simple | None], scores: Scores, named: bool = False
 ) -> Row:
-    bits, values = scores.of.lower, []
+    is_loss, values = scores.of.lower, []
     for one in found:
         if one is None:
             values.append(Value(NO_VALUE))
         else:
-            text = figures(one.value) if bits else percent(one.value)
-            own = one.name if named or (one.metric not in NAMED and not bits) else ""
+            text = figures(one.value) if is_loss else percent(one.value)
+            is_rule = one.metric not in (*NAMED, FLOOR) and not is_loss
+            own = one.name if named or is_rule else ""
             values.append(Value(text, own, one.value))
     if scores.of.averaged:
         means = [
@@ -297,7 +322,7 @@ def _caption(of: Accuracies) -> str:
     lengths = lengths_text(of.columns)
     rows = min(column.rows.test for column in of.columns)
     per = "tokens asked for" if of.setting.by_token else "test rows"
-    what = "The mean cost of a byte after those before it." if of.lower else f"Percent of {per}."
+    what = _COSTS.get(of.metric, f"Percent of {per}.")
     return f"{what} {of.setting.data.capitalize()}, {lengths}, at least {rows:,} test rows."
 
 

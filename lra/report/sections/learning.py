@@ -12,7 +12,7 @@ from lra.report.rows import Key, row_keys
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each table of accuracies or bits whose trainings have a curve."""
+    """Return a section for each table of accuracies or losses whose trainings have a curve."""
     found = []
     for scores in analysis.accuracies:
         points = analyse(analysis, scores)
@@ -45,11 +45,9 @@ def present(points: pd.DataFrame, scores: Accuracies, analysis: Analysis) -> Sec
     known = set(points["protocol"])
     titles = {c.protocol: c.title for c in scores.columns if c.protocol in known}
     keys: list[Key] = sorted(set(points["key"]), key=lambda key: (key.origin != "run", key))
-    bits = ("bits per byte",) if scores.lower else ()
-    id = f"learning-{'bits-' if scores.lower else ''}{scores.setting.id}"
     return Section(
         topic="Learning curves",
         level="appendix",
-        setting=", ".join((*scores.setting.parts, *bits)),
-        figures=(learning_figure(id, points, keys, titles, analysis.looks),),
+        setting=", ".join(scores.parts),
+        figures=(learning_figure(f"learning-{scores.id}", points, keys, titles, analysis.looks),),
     )

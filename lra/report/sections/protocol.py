@@ -25,7 +25,7 @@ _GROUPS = {"Model": "model.", "Training": "training."}
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each table of accuracies and of bits per byte; the first gives model and
+    """Return a section for each table of accuracies and of losses; the first gives model and
     training in full, the others their differences from it."""
     found: list[Section] = []
     first: dict[str, str] = {}
@@ -48,12 +48,11 @@ def present(
     text."""
     keys = dict.fromkeys(key for one in settings for key in one)
     varying = [key for key in keys if key not in shared]
-    bits = ("bits per byte",) if scores.lower else ()
     said = {key: value for key, value in shared.items() if first.get(key) != value}
     return Section(
         topic="Protocol",
         level="appendix",
-        setting=", ".join((*scores.setting.parts, *bits)),
+        setting=", ".join(scores.parts),
         text=tuple(
             text
             for title, prefix in _GROUPS.items()
@@ -109,7 +108,7 @@ def _tasks(
             texts[-1] = "none: real data"
         rows.append(Row(column.title, tuple(map(Value, texts))))
     return Table(
-        id=f"protocol-{_id(scores)}",
+        id=f"protocol-{scores.id}",
         title="Tasks",
         caption="Rows of each split, and settings in which tasks differ.",
         corner="task",
@@ -146,7 +145,7 @@ def _parameters(scores: Accuracies, evidence: Evidence) -> Table | None:
         return None
     others = f"; {_ends(sizes_of.values())} of {EXACT} and the others" if sizes_of else ""
     return Table(
-        id=f"parameters-{_id(scores)}",
+        id=f"parameters-{scores.id}",
         title="Trainable parameters",
         caption=f"Whole models over the tasks, unused parts included{others}. The difference from "
         f"{EXACT} is said where above {100 * UNEQUAL:.0f} %.",
@@ -159,7 +158,3 @@ def _parameters(scores: Accuracies, evidence: Evidence) -> Table | None:
 def _ends(sizes: Iterable[float]) -> str:
     known = list(sizes)
     return " to ".join(f"{int(size):,}" for size in sorted({min(known), max(known)}))
-
-
-def _id(scores: Accuracies) -> str:
-    return f"{'bits-' if scores.lower else ''}{scores.setting.id}"

@@ -13,15 +13,16 @@ import pandas as pd
 
 from lra.core.catalogue import EXACT, LOCAL, NO_MIXING
 from lra.core.cells import QualityCell
-from lra.report.accuracy import ACCURACY, Accuracies, Column, Score
+from lra.report.accuracy import ACCURACY, SCORED, Accuracies, Column, Score
 from lra.report.analysis import Analysis
 from lra.report.baselines import (
     BAG,
     CONTROL_NAMES,
-    ENTROPY,
+    FLOOR,
     MAJORITY,
     NAMED,
     TREES,
+    floor,
     simple,
     solver,
 )
@@ -62,10 +63,9 @@ class Certificate(msgspec.Struct, frozen=True):
     """One task, with exact attention and with shortcuts."""
 
     column: Column
-    lower: bool
-    """Whether less is better."""
+    of: Accuracies
     known: float | None
-    """Best possible score: the exact solver's accuracy, or a text's entropy."""
+    """Best possible score: the floor, or else the exact solver's accuracy."""
     exact: Score
     shortcuts: dict[str, Shortcut]
 
@@ -73,14 +73,14 @@ class Certificate(msgspec.Struct, frozen=True):
     def best(self) -> str:
         """Name of the best shortcut."""
         own = {name: one for name, one in self.shortcuts.items() if not one.reads_all}
-        sign = -1.0 if self.lower else 1.0
+        sign = -1.0 if self.of.lower else 1.0
         return max(own, key=lambda name: (sign * own[name].score.mean, name))
 
     @property
     def margin(self) -> float:
         """Difference by which exact attention is better than the best shortcut."""
         apart = self.exact.mean - self.shortcuts[self.best].score.mean
-        return -apart if self.lower else apart
+        return -apart if self.of.lower else apart
 
 
 def sections(analysis: Analysis) -> list[Section]:
@@ -92,12 +92,12 @@ def sections(analysis: Analysis) -> list[Section]:
         for one in analysis.accuracies
         if any(column.protocol in control for column in one.columns)
     }
-    for bits in (False, True):
+    for metric in SCORED:
         for setting in dict.fromkeys(map(whole_setting, analysis.accuracies)):
             alike = [
                 one
                 for one in analysis.accuracies
-                if whole_setting(one) == setting and one.lower == bits
+                if whole_setting(one) == setting and one.metric == metric
             ]
             known = [task for one in alike for task in analyse(analysis, one, control)]
             if known and setting in controlled:
@@ -155,10 +155,10 @@ def analyse(analysis: Analysis, scores: Accuracies, control: _Shuffled) -> list[
         controlled = column.cell.model.causal or SHUFFLED in without
         if exact is None or not controlled or all(one.reads_all for one in without.values()):
             continue
-        best = simple(analysis.evidence, scores, column).get(ENTROPY)
-        entropy = best.value if best is not None else None
-        known = entropy if scores.lower else solver(analysis.evidence, scores, column)
-        found.append(Certificate(column, scores.lower, known, exact, without))
+        known = floor(analysis.evidence, scores, column)
+        if known is None:
+            known = solver(analysis.evidence, scores, column)
+        found.append(Certificate(column, scores, known, exact, without))
     return found
 
 
@@ -206,20 +206,20 @@ def _simple(analysis: Analysis, scores: Accuracies, column: Column) -> dict[str,
         one.name: Shortcut(_score([one.value])) for metric, one in known.items() if metric in NAMED
     }
     sign = -1.0 if scores.lower else 1.0
-    rules = [one for metric, one in known.items() if metric not in (*NAMED, ENTROPY)]
+    rules = [one for metric, one in known.items() if metric not in (*NAMED, FLOOR)]
     best = min(rules, key=lambda one: (-sign * one.value, one.name), default=None)
     return found | ({_RULE: Shortcut(_score([best.value]), best.name)} if best else {})
 
 
 def _table(tasks: Sequence[Certificate], setting: QualitySetting) -> Table:
-    bits = tasks[0].lower
+    of = tasks[0].of
     windows = sorted({name for one in tasks for name in one.shortcuts if name not in _ORDER})
     names = [
         *windows,
         *(name for name in _ORDER if any(name in one.shortcuts for one in tasks)),
     ]
     solved = any(one.known is not None for one in tasks)
-    known = ["entropy" if bits else "exact solver"] if solved else []
+    known = ["best possible"] if solved else []
     shuffled = "; shuffled input: exact attention trained and tested on tokens in a random order"
     shuffled = shuffled if SHUFFLED in names else ""
     rows = [
@@ -235,8 +235,8 @@ def _table(tasks: Sequence[Certificate], setting: QualitySetting) -> Table:
         for one in tasks
     ]
     return Table(
-        id=f"certificate-{'bits-' if bits else ''}{setting.id}",
-        title="Margin of exact attention over shortcuts" + (", bits per byte" if bits else ", %"),
+        id=f"certificate-{of.loss.id if of.loss else ''}{setting.id}",
+        title=f"Margin of exact attention over shortcuts, {of.loss.words if of.loss else '%'}",
         caption=f"Shortcuts stand right of the margin{shuffled}.",
         corner="task",
         columns=(*known, f"exact ({EXACT})", "margin", *names),
@@ -250,17 +250,17 @@ def _table(tasks: Sequence[Certificate], setting: QualitySetting) -> Table:
 def _known(one: Certificate) -> Value:
     if one.known is None:
         return Value(_NONE)
-    text = figures(one.known) if one.lower else percent(one.known)
+    text = figures(one.known) if one.of.lower else percent(one.known)
     return Value(text, "", one.known)
 
 
 def _value(one: Certificate, score: Score, note: str = "") -> Value:
-    return Value(score_text(score, one.column.rows.test, one.lower), note, score.mean)
+    return Value(score_text(score, one.column.rows.test, one.of.lower), note, score.mean)
 
 
 def _margin(one: Certificate) -> Value:
     decimals = 1 if one.exact.n > 1 else 0
-    text = f"{one.margin:+.2f}" if one.lower else f"{100 * one.margin:+.{decimals}f}"
+    text = f"{one.margin:+.2f}" if one.of.lower else f"{100 * one.margin:+.{decimals}f}"
     return Value(text, f"over {one.best}", one.margin)
 
 

@@ -35,11 +35,10 @@ def present(
     """Return the intervals, and the tests and ranks where there are any."""
     id = scores.setting.id
     ranks = found.ranks if found is not None else None
-    bits = ("bits per byte",) if scores.lower else ()
     return Section(
         topic="Statistics",
         level="appendix",
-        setting=", ".join((*scores.setting.parts, *bits)),
+        setting=", ".join(scores.parts),
         text=tuple(filter(None, [leading(found) if found else ""])),
         tables=there([intervals, _tests(scores, found, analysis) if found else None]),
         figures=(ranks_figure(f"ranks-{id}", ranks, found.keys, analysis.looks),)
@@ -73,8 +72,8 @@ def _intervals(scores: Accuracies, analysis: Analysis) -> Table | None:
     if not rows:
         return None
     return Table(
-        id=f"interval-{'bits-' if scores.lower else ''}{scores.setting.id}",
-        title=f"Intervals, {'bits per byte' if scores.lower else '%'}",
+        id=f"interval-{scores.id}",
+        title=f"Intervals, {scores.loss.words if scores.loss else '%'}",
         caption="Student's 95 % interval of the mean over n seeds, on these test rows. Rows of one "
         "seed are left out.",
         corner="mechanism",
