@@ -136,7 +136,7 @@ class _Inspection:
         """Return one picture, with each pixel's share in the class token's answer."""
         tokens_1N, mask_1N = self._sequence(row)
         flow_NN = attention_rollout(weights_HNN for weights_HNN, _ in self._weights(row))
-        answer = self.model(tokens_1N, mask_1N).argmax()
+        answer = self.model(tokens_1N, mask_1N).logits_LC.argmax()
         side = isqrt(tokens_1N.shape[-1])
         return pack_rollout(
             tokens_1N.cpu().numpy().reshape(side, side),

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from lra.models.encoder import Encoder
+from lra.models.output import Output
 
 PairFeatures = Literal["four", "two"]
 # Standard deviation of a standard normal cut at +-2; flax divides by it.
@@ -37,7 +38,7 @@ class Classifier(nn.Module):
         tokens_SN: Tensor,
         mask_SN: Tensor | None = None,
         asked_T: Tensor | None = None,
-    ) -> Tensor:
+    ) -> Output:
         """Return logits, (E, C); without pooling (T, C), for the tokens `asked_T`, counted row by
         row from 0 to S N - 1, or (S, N, C) for all.
 
@@ -49,8 +50,7 @@ class Classifier(nn.Module):
             vectors = pair(vectors[0::2], vectors[1::2], self.pair_features)
         if asked_T is not None:
             vectors = vectors.flatten(0, 1).index_select(0, asked_T)
-        logits: Tensor = self.head(vectors)
-        return logits
+        return Output(self.head(vectors))
 
 
 def build_head(width: int, hidden: Sequence[int], classes: int) -> nn.Sequential:

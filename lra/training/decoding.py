@@ -32,7 +32,7 @@ def decode_agreement(model: Classifier, split: Split, device: torch.device) -> f
     asked_SN[:, :half] = False
     if not asked_SN.any():
         raise ValueError("no token of the second halves is asked")
-    at_once_SN = model(tokens_SN).argmax(dim=-1).cpu()
+    at_once_SN = model(tokens_SN).logits_LC.argmax(dim=-1).cpu()
     by_steps_SN = _by_steps(model, tokens_SN, half).argmax(dim=-1).cpu()
     return float((at_once_SN == by_steps_SN)[asked_SN].double().mean())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -13,6 +13,8 @@ from lra.core.protocol import ModelSpec, Rules, TrainSpec
 from lra.models.build import build_model
 from lra.models.classifier import Classifier
 from lra.training.batches import Collator
+from lra.training.objectives.labels import Labels
+from lra.training.objectives.objective import Objective
 
 GPU_MULTIPLE = 64
 """Multiple that lengths of batches are rounded up to on a GPU. Its library for attention plans anew
@@ -35,6 +37,7 @@ class Training:
     metric: TaskMetric = "accuracy"
     pad_to_length: bool = False
     """Whether every sequence is padded to the length, for mechanisms whose padding is `length`."""
+    objective: Objective = field(default_factory=Labels)
 
     @property
     def length(self) -> int | None:

@@ -72,7 +72,8 @@ def bare_loop(network: nn.Module, batches: list[Batch]) -> Iterator[None]:
     network.train()
     for batch in batches:
         optimiser.zero_grad()
-        loss = F.cross_entropy(network(batch.tokens_SN, batch.mask_SN), batch.labels_L)
+        logits_EC = network(batch.tokens_SN, batch.mask_SN).logits_LC
+        loss = F.cross_entropy(logits_EC, batch.labels_L)
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()

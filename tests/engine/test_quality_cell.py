@@ -17,7 +17,7 @@ from lra.engine.jobs import Job
 from lra.engine.work import quality
 from lra.models.encoder import Encoder
 from lra.training import loop
-from lra.training.objective import Score
+from lra.training.outcome import Score
 
 
 @pytest.fixture(autouse=True)

@@ -77,7 +77,7 @@ CHANGES = (
         ("train", "train/last"), ("train",),
     ),
     Change(
-        "bfloat16 off", "lra/training/objective.py",
+        "bfloat16 off", "lra/training/forward.py",
         "return torch.bfloat16", "return None",
         ("train", "train/bfloat16"), ("train/bfloat16",),
     ),

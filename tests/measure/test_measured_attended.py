@@ -190,7 +190,7 @@ def test_pictures_are_drawn_of_models_with_a_class_token_as_many_of_each_label()
     # The class token keeps a share of its own: at least a quarter, by two residual branches.
     assert 0.0 < first.shares_YX().sum() < 0.75
     with torch.no_grad():
-        said = net(torch.from_numpy(data.validation.sequence(0)[None])).argmax()
+        said = net(torch.from_numpy(data.validation.sequence(0)[None])).logits_LC.argmax()
     assert first.answer == int(said)
 
 

@@ -55,10 +55,10 @@ def test_released_configurations_have_the_published_parameter_counts(
 def test_tokens_to_logits(build: Build, inputs: int, pooling: str, dtype: torch.dtype) -> None:
     model = build(inputs=inputs, pooling=pooling, classifier_widths=(5, 4))
     tokens = torch.randint(0, 11, (4 * inputs, 6)).to(dtype)
-    logits = model(tokens)
+    logits = model(tokens).logits_LC
     assert logits.shape == (4, 3)
     assert logits.dtype == torch.float32
-    everywhere = model(tokens, torch.ones(4 * inputs, 6, dtype=torch.bool))
+    everywhere = model(tokens, torch.ones(4 * inputs, 6, dtype=torch.bool)).logits_LC
     assert torch.allclose(logits, everywhere, atol=1e-6)
     logits.sum().backward()
     unused = {n for n, p in model.named_parameters() if p.grad is None}
@@ -135,7 +135,7 @@ def test_tied_start_passes_over_layers_without_queries(
             return self.value(x).unflatten(-1, (3, 4)).transpose(1, 2), state
 
     model = build(mechanism=NoQuery, query_key_start="tied")
-    assert model(torch.ones(2, 6, dtype=torch.uint8)).shape == (2, 3)
+    assert model(torch.ones(2, 6, dtype=torch.uint8)).logits_LC.shape == (2, 3)
 
 
 def test_tied_start_ties_the_first_head_of_a_group(build: Build, mechanisms: Mechanisms) -> None:

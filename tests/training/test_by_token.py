@@ -17,8 +17,9 @@ from lra.core.protocol import ModelSpec, TrainSpec
 from lra.models.build import build_model
 from lra.training.batches import Collator
 from lra.training.decoding import decode_agreement
+from lra.training.evaluation import evaluate
 from lra.training.loop import Run, train
-from lra.training.objective import evaluate
+from lra.training.objectives.labels import Labels
 from lra.training.setup import Training
 
 CPU = torch.device("cpu")
@@ -85,13 +86,15 @@ def test_a_batch_asks_what_the_rows_ask(length: int | None) -> None:
 
 def test_evaluation_counts_each_asked_token_once() -> None:
     split, net = made(40), model()
-    found = evaluate(net, split, Collator(split, length=None, rules="fixed"), batch=7, device=CPU)
+    found = evaluate(
+        net, split, Collator(split, length=None, rules="fixed"), Labels(), batch=7, device=CPU
+    )
     correct, losses = 0, []
     net.eval()
     for row in range(len(split)):
         inside = slice(split.starts[row], split.starts[row + 1])
         with torch.no_grad():
-            logits = net(torch.from_numpy(split.tokens[inside])[None])[0]
+            logits = net(torch.from_numpy(split.tokens[inside])[None]).logits_LC[0]
         labels = torch.from_numpy(split.labels[inside].astype(np.int64))
         asked = labels != UNASKED
         correct += int((logits.argmax(-1) == labels)[asked].sum())
@@ -109,7 +112,7 @@ def trained(dropout: float = 0.0, **changes):
 def test_the_loss_that_is_trained_on_is_the_mean_over_asked_tokens(pieces: int) -> None:
     data, net = dataset(), model()
     whole = Collator(data.train, length=None, rules="fixed")
-    before = evaluate(net, data.train, whole, batch=60, device=CPU)
+    before = evaluate(net, data.train, whole, Labels(), batch=60, device=CPU)
     assert before.answers > len(data.train)
     spec = msgspec.structs.replace(
         SPEC, steps=1, evaluate_every=1, batch=len(data.train), micro_batches=pieces

@@ -147,7 +147,7 @@ def test_the_optimiser_is_decoupled_adam_at_the_schedules_rate(toy: ModuleType) 
     model.head[-1].weight.requires_grad_(False)
     unused = torch.nn.Parameter(torch.ones(1))
     model.register_parameter("unused", unused)
-    model.register_forward_hook(lambda module, given, out: out + 0.0 * unused)
+    model.head.register_forward_hook(lambda module, given, out: out + 0.0 * unused)
     spec = changed(toy.SPEC, steps=4, evaluate_every=4, warmup=2, schedule="constant",
                    learning_rate=0.1, weight_decay=0.5)  # fmt: skip
     toy.trained(model, spec)

@@ -1,0 +1,14 @@
+"""Output of a whole model."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class Output(NamedTuple):
+    """Answers of a model, E examples or T tokens, C classes."""
+
+    logits_LC: Tensor
+    """(E, C); without pooling (T, C) for the tokens asked for, or (S, N, C) for all."""
