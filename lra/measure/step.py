@@ -17,6 +17,7 @@ from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.measure.compiled import as_executed
 from lra.models.build import build_model
+from lra.models.layers import Layers
 from lra.models.output import Output
 
 
@@ -33,8 +34,7 @@ def build(
         raise UnsupportedError("decoding is measured at level layer; leave the other levels out")
     model = build_model(
         cell.model,
-        mechanism=mechanism,
-        config=config,
+        layers=Layers.of(mechanism, config),
         position=position,
         vocabulary=task.vocabulary,
         classes=task.classes,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -12,3 +13,5 @@ class Output(NamedTuple):
 
     logits_LC: Tensor
     """(E, C); without pooling (T, C) for the tokens asked for, or (S, N, C) for all."""
+    states: Sequence[Any] | None = None
+    """Where decode states were given: these, after the N tokens."""

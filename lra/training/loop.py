@@ -14,7 +14,7 @@ from torch import nn
 from lra.core.dataset import Split
 from lra.core.hashing import value_hash
 from lra.core.records import CurvePoint
-from lra.models.build import part_seed
+from lra.models.draws import part_seed
 from lra.training import checkpoint as checkpoints
 from lra.training.checkpoint import Best, Generators, TrainingState
 from lra.training.evaluation import Tally, evaluate

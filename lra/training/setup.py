@@ -11,7 +11,8 @@ from lra.core.cards import TaskMetric
 from lra.core.dataset import Dataset
 from lra.core.protocol import ModelSpec, Rules, TrainSpec
 from lra.models.build import build_model
-from lra.models.classifier import Classifier
+from lra.models.layers import Layers
+from lra.models.model import Model
 from lra.training.batches import Collator
 from lra.training.objectives.labels import Labels
 from lra.training.objectives.objective import Objective
@@ -66,12 +67,11 @@ def model_for(
     rules: Rules,
     seed: int,
     picture_width: int | None = None,
-) -> Classifier:
+) -> Model:
     """Return a model with the sizes that a data set needs, on the CPU."""
     return build_model(
         spec,
-        mechanism=mechanism,
-        config=config,
+        layers=Layers.of(mechanism, config),
         position=position,
         vocabulary=dataset.vocabulary,
         classes=dataset.classes,

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from attention_impls.contract import Layer
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import TrainSpec
-from lra.models.encoder import Encoder
+from lra.models.body import Body
 from lra.training.batches import Batch, Indices, Order
 from lra.training.forward import autocast_type, forward
 from lra.training.graphs import Graphs, Work
@@ -47,7 +47,7 @@ class Step:
         self.objective = training.objective
         self.collate = training.collator(device)
         for module in model.modules():
-            if isinstance(module, Encoder):
+            if isinstance(module, Body):
                 module.recompute = self.spec.recompute
         self.called = self.joined = _as_asked(
             model, self.spec, device, ranks, one_length=self.collate.has_one_length

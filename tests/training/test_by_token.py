@@ -15,6 +15,8 @@ from lra.core.dataset import UNASKED, Dataset, Split
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.models.build import build_model
+from lra.models.layers import Layers
+from lra.models.output import Output
 from lra.training.batches import Collator
 from lra.training.decoding import decode_agreement
 from lra.training.evaluation import evaluate
@@ -60,7 +62,7 @@ def model(mechanism: str = "full", dropout: float = 0.0):
     )
     return build_model(
         spec,
-        mechanism=load(find("mechanism", mechanism)),
+        layers=Layers.of(load(find("mechanism", mechanism))),
         position=load(find("position", "learned")),
         vocabulary=9,
         classes=CLASSES,
@@ -136,25 +138,26 @@ def test_step_by_step_the_answers_are_the_same(mechanism: str) -> None:
 
 def test_a_state_that_forgets_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     net = model()
-    step = net.encoder.step
+    forward = net.forward
 
-    def forgetful(tokens, first, states):
-        fresh = net.encoder.init_states(len(tokens), length=LENGTH)
-        return step(tokens, first, fresh)[0], states
+    def forgetful(tokens, *given, states=None, first=0):
+        if states is not None:
+            states = net.init_states(len(tokens), length=LENGTH)
+        return forward(tokens, *given, states=states, first=first)
 
-    monkeypatch.setattr(net.encoder, "step", forgetful)
+    monkeypatch.setattr(net, "forward", forgetful)
     assert decode_agreement(net, made(100), CPU) < 1.0
 
 
 def test_only_tokens_that_are_decoded_count(monkeypatch: pytest.MonkeyPatch) -> None:
     net = model()
-    step = net.encoder.step
+    forward = net.forward
 
-    def wrong_at_once(tokens, first, states):
-        y, after = step(tokens, first, states)
-        return (y if first else -y), after
+    def wrong_at_first(tokens, *given, states=None, first=0):
+        logits, after = forward(tokens, *given, states=states, first=first)
+        return Output(logits if first or states is None else -logits, after)
 
-    monkeypatch.setattr(net.encoder, "step", wrong_at_once)
+    monkeypatch.setattr(net, "forward", wrong_at_first)
     assert decode_agreement(net, made(100), CPU) == 1.0
 
 

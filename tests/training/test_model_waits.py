@@ -23,7 +23,7 @@ def lost(tensor: Tensor | None) -> Tensor | None:
 def test_both_passes_ask_for_no_value(toy: ModuleType, padded: bool, asked: bool) -> None:
     model = toy.model(dropout=0.1).to("meta")
     if asked:
-        model.encoder.pooling = "none"
+        model.pooling = "none"
     tokens_SN = torch.ones(3, toy.LENGTH, dtype=torch.uint8)
     answers = 7 if asked else 3
     batch = Batch(
