@@ -13,7 +13,7 @@ from torch import nn
 from attention_impls.contract import Attention, Dims, Position
 from lra.core.errors import UnsupportedError, UsageError
 from lra.core.protocol import ModelSpec, Rules
-from lra.models.block import Block, Mlp
+from lra.models.block import NORM_EPSILON, Block, Mlp
 from lra.models.bodies.encoder import Encoder
 from lra.models.body import Body
 from lra.models.draws import drawing
@@ -95,7 +95,8 @@ def build_model(
         with drawing(seed, f"mlp {index}"):
             mlp = Mlp(spec.width, spec.mlp_width, spec.dropout)
         blocks.append(Block(spec.width, mechanism=layer, mlp=mlp, dropout=spec.dropout))
-    body = Encoder(blocks, width=spec.width, shared=built.shared)
+    norm = nn.LayerNorm(spec.width, eps=NORM_EPSILON)
+    body = Encoder(blocks, norm=norm, shared=built.shared)
     with drawing(seed, "head"):
         features = feature_width(spec.width, inputs, spec.pair_features)
         head = build_head(features, spec.classifier_widths, classes)

@@ -1,6 +1,6 @@
 """The head: from vectors of sequences, of pairs or of tokens to logits.
 
-E examples, D model width
+E examples, B sequences, N tokens, D model width, V vocabulary
 """
 
 from __future__ import annotations
@@ -10,11 +10,27 @@ from itertools import pairwise
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 PairFeatures = Literal["four", "two"]
 # Standard deviation of a standard normal cut at +-2; flax divides by it.
 _CUT_NORMAL_STD = 0.87962566103423978
+
+
+class TableHead(nn.Module):
+    """Logits of tokens from the rows of a table: vectors times `scale`, times the table."""
+
+    def __init__(self, table: nn.Embedding, *, scale: float = 1.0) -> None:
+        super().__init__()
+        self.table = table
+        self.scale = scale
+
+    def forward(self, x_BND: Tensor) -> Tensor:
+        """Return one logit for each row, (B, N, V)."""
+        if self.scale != 1.0:
+            x_BND = x_BND * self.scale
+        return F.linear(x_BND, self.table.weight)
 
 
 def build_head(width: int, hidden: Sequence[int], classes: int) -> nn.Sequential:

@@ -87,7 +87,7 @@ CHANGES = (
         ("mechanism/sliding_window/cost",),
     ),
     Change(
-        "nothing recomputed", "lra/models/bodies/encoder.py",
+        "nothing recomputed", "lra/models/stack.py",
         "if self.recompute and torch.is_grad_enabled()", "if False",
         ("train", "train/recompute", "train/recompute, traced"), ("train/recompute",),
     ),
