@@ -57,19 +57,35 @@ class Size(Frozen, frozen=True, kw_only=True):
     """Rows of a table of positions."""
 
 
+class Slot(Frozen, frozen=True, kw_only=True):
+    """A stack's place for mechanisms."""
+
+    mechanisms: tuple[Mechanism, ...]
+    """A cycle over its layers."""
+    position: str = "none"
+
+
 class Preset(Frozen, frozen=True, kw_only=True):
-    """A published kind of model: its body, its form, its mechanisms and its sizes."""
+    """A published kind of model: its form, its mechanisms and its sizes."""
 
     name: str
     title: str
     paper: str
-    body: Literal["decoder"]
     form: BlockForm
-    position: str
     dropout: Fraction
-    decoder: tuple[Mechanism, ...]
-    """Mechanisms of the decoder, a cycle over its layers."""
+    decoder: Slot
+    encoder: Slot | None = None
+    """None: a decoder alone."""
+    cross: Slot | None = None
+    """Mechanisms by which the decoder's layers read the encoder's output."""
     sizes: dict[str, Size]
+
+    def __post_init__(self) -> None:
+        """Refuse one of encoder and cross without the other, and positions across sequences."""
+        if (self.encoder is None) != (self.cross is None):
+            raise ValueError("an encoder needs a cross slot, and a cross slot an encoder")
+        if self.cross is not None and self.cross.position != "none":
+            raise ValueError("cross takes no positions: distances across sequences mean nothing")
 
 
 def load_preset(name: str) -> Preset:

@@ -42,6 +42,12 @@ class Embedding(nn.Module):
         self.dropout = Dropout(dropout)
         self.rules = rules
 
+    @property
+    def inside(self) -> Position | None:
+        """The position scheme where it acts inside of mechanisms; None where it does not."""
+        acts = self.position.card.acts_on in ("queries-keys", "logits")
+        return self.position if acts else None
+
     def forward(
         self, tokens_BN: Tensor, mask_BN: Tensor | None, *, first: int = 0
     ) -> tuple[Tensor, Tensor | None]:

@@ -90,11 +90,9 @@ class Model(nn.Module):
         return self.body.init_states(batch, length=length, device=weight.device, dtype=weight.dtype)
 
     def _context(self, mask_SN: Tensor | None) -> Context:
-        position = self.embedding.position
-        inside = position.card.acts_on in ("queries-keys", "logits")
         return Context(
             causal=self.causal,
             query_mask_BN=mask_SN,
             key_mask_BM=mask_SN,
-            position=position if inside else None,
+            position=self.embedding.inside,
         )
