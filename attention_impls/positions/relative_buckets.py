@@ -21,7 +21,7 @@ FARTHEST = 128
 class RelativeBuckets(Position):
     """Adds table[h, bucket(j - i)] to the logits of head h; one table serves all layers.
 
-    Half of the 32 buckets are for earlier keys, half for later ones. In each half the nearer half
+    Half of the 32 buckets are for earlier keys, half for later ones. The nearer half of each side
     are single distances; the others are as wide as the logarithm makes them, up to 128.
     """
 
