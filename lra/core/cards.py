@@ -4,6 +4,7 @@ data."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -16,6 +17,11 @@ Decode = Literal["none", "approximate", "exact"]
 Softmax = Literal["always", "configured", "in the limit", "approximates", "of its own", "never"]
 Weights = Literal["convex", "normalised", "free"]
 TaskMetric = Literal["accuracy", "bits_per_byte", "nat"]
+
+# From the weakest claim to the strongest.
+_CAUSAL: tuple[Causal, ...] = ("no", "values-only", "strict")
+_PADDING: tuple[Padding, ...] = ("none", "length", "content")
+_DECODE: tuple[Decode, ...] = ("none", "approximate", "exact")
 
 
 class Capabilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,6 +45,22 @@ class Capabilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether it has parameters tied to a maximum length; a longer input is refused."""
     stochastic: bool = False
     """Whether it holds random draws; they come from the seed and live in the state dict."""
+
+
+def meet(found: Sequence[Capabilities]) -> Capabilities:
+    """Return the requests that all of several mechanisms together can honour, as the layers of one
+    stack; draws and fixed lengths are those of any of them."""
+    return Capabilities(
+        bidirectional=all(one.bidirectional for one in found),
+        causal=min((one.causal for one in found), key=_CAUSAL.index),
+        cross=all(one.cross for one in found),
+        padding=min((one.padding for one in found), key=_PADDING.index),
+        decode=min((one.decode for one in found), key=_DECODE.index),
+        bias=all(one.bias for one in found),
+        rotary=all(one.rotary for one in found),
+        fixed_length=any(one.fixed_length for one in found),
+        stochastic=any(one.stochastic for one in found),
+    )
 
 
 class AttentionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -30,7 +30,7 @@ from lra.measure.compiled import forced_eager
 from lra.measure.latency import quartiles
 from lra.measure.operations import count_operations
 from lra.training.batches import evaluation_rows
-from lra.training.objective import forward
+from lra.training.forward import forward
 from lra.training.setup import Training
 from lra.training.step import Step
 
@@ -220,7 +220,8 @@ def _row_seconds(step: Step, split: Split, runs: StepTimer) -> float:
     batches = _evenly_spread(evaluation_rows(split, step.spec.evaluation_batch), FEW)
 
     def evaluate(rows: Any) -> None:
-        forward(step.called, collate(rows).to(step.device), step.autocast)
+        batch = collate(rows).to(step.device)
+        step.objective.loss(forward(step.called, batch, step.autocast), batch)
 
     step.called.eval()
     with torch.no_grad():

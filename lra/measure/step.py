@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from attention_impls.contract import Layer, MechanismConfig, Position
 from lra.core.cards import TaskCard
@@ -17,6 +17,8 @@ from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.measure.compiled import as_executed
 from lra.models.build import build_model
+from lra.models.layers import Layers
+from lra.models.output import Output
 
 
 def build(
@@ -32,8 +34,7 @@ def build(
         raise UnsupportedError("decoding is measured at level layer; leave the other levels out")
     model = build_model(
         cell.model,
-        mechanism=mechanism,
-        config=config,
+        layers=Layers.of(mechanism, config),
         position=position,
         vocabulary=task.vocabulary,
         classes=task.classes,
@@ -59,10 +60,10 @@ def prepare_step(
     # One label for each example, or one for each token.
     labelled = shape if task.asks == "token" else (cell.batch,)
     labels = torch.randint(task.classes, labelled, generator=generator).flatten().to(device)
-    answer: Callable[..., Tensor] = as_executed(cell, model)
+    answer: Callable[..., Output] = as_executed(cell, model)
     if cell.mode == "forward":
 
-        def infer() -> Tensor:
+        def infer() -> Output:
             with torch.no_grad():
                 return answer(tokens_SN, None)
 
@@ -73,7 +74,8 @@ def prepare_step(
     optimiser = torch.optim.AdamW(parameters, lr=1e-8, fused=True)
 
     def step() -> None:
-        loss = F.cross_entropy(answer(tokens_SN, None).float().flatten(0, -2), labels)
+        logits = answer(tokens_SN, None).logits_LC
+        loss = F.cross_entropy(logits.float().flatten(0, -2), labels)
         torch.autograd.backward(loss)
         optimiser.step()
 

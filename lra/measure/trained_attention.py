@@ -20,12 +20,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attention_impls.contract import Attention, Context
+from attention_impls.contract import Attention, Context, Layer
 from lra.core.dataset import Dataset
 from lra.core.protocol import Rules
 from lra.core.trained_attention import Rollout, TrainedAttention, pack_rollout
 from lra.models.block import Block
-from lra.models.classifier import Classifier
+from lra.models.model import Model
 from lra.training.batches import Collator
 
 EXAMPLES = 64
@@ -44,7 +44,7 @@ ALL_WEIGHTS = 2**28
 
 @torch.no_grad()
 def measure_trained_attention(
-    model: Classifier,
+    model: Model,
     dataset: Dataset,
     device: torch.device,
     *,
@@ -60,7 +60,7 @@ def measure_trained_attention(
     `pictures` says that sequences are square pictures.
     """
     model.eval()
-    mechanisms = [block.mechanism for block in _blocks(model)]
+    mechanisms = _mechanisms(model)
     if not all(isinstance(mechanism, Attention) for mechanism in mechanisms):
         return None
     weights = mechanisms[0].dims.heads * (dataset.length + 1) ** 2
@@ -74,7 +74,7 @@ def measure_trained_attention(
         model, Collator(split, length=dataset.length if padded else None, rules=rules), device
     )
     found = [look.distances(sequence) for sequence in _until_timeout(range(examples))]
-    drawn = _balanced(split.labels) if pictures and model.encoder.pooling == "cls" else []
+    drawn = _balanced(split.labels) if pictures and model.pooling == "cls" else []
     return TrainedAttention(
         examples=len(found),
         distances=tuple(tuple(layer) for layer in torch.stack(found).mean(dim=0).tolist()),
@@ -106,15 +106,15 @@ def _until_timeout(rows: Iterable[int]) -> Iterator[int]:
         yield row
 
 
-def _blocks(model: Classifier) -> Iterable[Block]:
-    return cast(Iterable[Block], model.encoder.blocks)
+def _mechanisms(model: Model) -> list[Layer]:
+    return [block.mechanism for block in model.modules() if isinstance(block, Block)]
 
 
 @dataclass(frozen=True)
 class _Inspection:
     """A trained model with the sequences of one split."""
 
-    model: Classifier
+    model: Model
     collate: Collator
     device: torch.device
 
@@ -136,7 +136,7 @@ class _Inspection:
         """Return one picture, with each pixel's share in the class token's answer."""
         tokens_1N, mask_1N = self._sequence(row)
         flow_NN = attention_rollout(weights_HNN for weights_HNN, _ in self._weights(row))
-        answer = self.model(tokens_1N, mask_1N).argmax()
+        answer = self.model(tokens_1N, mask_1N).logits_LC.argmax()
         side = isqrt(tokens_1N.shape[-1])
         return pack_rollout(
             tokens_1N.cpu().numpy().reshape(side, side),
@@ -149,7 +149,7 @@ class _Inspection:
     def _weights(self, sequence: int) -> Iterator[tuple[Tensor, Context]]:
         """Yield the oracle's weights of each layer, (H, N, N), one layer at a time."""
         with _inputs(self.model) as inputs:
-            self.model.encoder(*self._sequence(sequence))
+            self.model.encode(*self._sequence(sequence))
         for mechanism, x_1ND, context in inputs:
             q, k, v, extra = mechanism.project(x_1ND, context, None, None)
             yield mechanism.oracle(q, k, v, context, **extra)[1][0], context
@@ -163,14 +163,14 @@ class _Inspection:
 
 
 @contextmanager
-def _inputs(model: Classifier) -> Iterator[list[tuple[Attention, Tensor, Context]]]:
+def _inputs(model: Model) -> Iterator[list[tuple[Attention, Tensor, Context]]]:
     """Collect the inputs of each mechanism while the model runs."""
     seen: list[tuple[Attention, Tensor, Context]] = []
 
     def note(layer: nn.Module, given: tuple[Any, ...]) -> None:
         seen.append((cast(Attention, layer), given[0], given[1]))
 
-    hooks = [block.mechanism.register_forward_pre_hook(note) for block in _blocks(model)]
+    hooks = [layer.register_forward_pre_hook(note) for layer in _mechanisms(model)]
     try:
         yield seen
     finally:

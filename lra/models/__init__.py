@@ -1,1 +1,1 @@
-"""Networks around a mechanism: embedding, blocks, encoder, pooling, heads."""
+"""Networks around a mechanism: embedding, blocks, bodies, pooling, heads."""

@@ -1,63 +1,124 @@
-"""One pre-norm block: a mechanism, then an MLP, each on a residual branch.
+"""One block: a mechanism, a mechanism that reads a memory where there is one, an MLP; each on a
+residual branch.
 
-B sequences, N positions, D model width
+B sequences, N positions, M positions of a memory, D model width
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_impls.contract import Context, Layer
+from lra.core.forms import BlockForm
 from lra.models.dropout import Dropout
 
 NORM_EPSILON = 1e-6
-"""Epsilon of every LayerNorm, as in flax."""
+"""Epsilon of every norm, as in flax."""
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+}
+
+
+class Memory(NamedTuple):
+    """Another sequence that blocks read."""
+
+    x_BMD: Tensor
+    context: Context
+    """Request of the blocks' cross-attention; its keys are the memory's positions."""
+
+
+def build_norm(form: BlockForm, width: int) -> nn.Module:
+    """Return a norm of the form's kind."""
+    kind = nn.LayerNorm if form.norm_kind == "layer" else nn.RMSNorm
+    return kind(width, eps=NORM_EPSILON)
 
 
 class Mlp(nn.Module):
-    """Linear, GELU (tanh form, as in flax), dropout, linear, dropout; Xavier weights."""
+    """Linear, activation, dropout, linear, dropout; Xavier weights."""
 
-    def __init__(self, width: int, hidden: int, dropout: float) -> None:
+    def __init__(
+        self, width: int, hidden: int, dropout: float, form: BlockForm | None = None
+    ) -> None:
         super().__init__()
-        self.widen = nn.Linear(width, hidden)
-        self.narrow = nn.Linear(hidden, width)
+        form = form or BlockForm()
+        self.widen = nn.Linear(width, hidden, bias=form.mlp_biases)
+        self.narrow = nn.Linear(hidden, width, bias=form.mlp_biases)
+        self.activation = ACTIVATIONS[form.activation]
         self.dropout = Dropout(dropout)
         for linear in (self.widen, self.narrow):
             nn.init.xavier_uniform_(linear.weight)
-            nn.init.normal_(linear.bias, std=1e-6)
+            if form.mlp_biases:
+                nn.init.normal_(linear.bias, std=1e-6)
 
     def forward(self, x_BND: Tensor) -> Tensor:
         """Return (B, N, D), each position from itself alone."""
-        hidden = self.dropout(F.gelu(self.widen(x_BND), approximate="tanh"))
+        hidden = self.dropout(self.activation(self.widen(x_BND)))
         y_BND: Tensor = self.dropout(self.narrow(hidden))
         return y_BND
 
 
 class Block(nn.Module):
-    """x + dropout(mechanism(norm(x))), then x + MLP(norm(x)).
+    """x + dropout(mechanism(norm(x))), then x + MLP(norm(x)); between them, with a `cross`
+    mechanism, x + dropout(cross(norm(x), memory)). In the form `post` the norm comes after each
+    addition instead.
 
     The mechanism zeroes padding on its way in and out; the MLP and the residual stream leave any
     values there, which no real position ever sees.
     """
 
-    def __init__(self, width: int, *, mechanism: Layer, mlp: Mlp, dropout: float) -> None:
+    def __init__(
+        self,
+        width: int,
+        *,
+        mechanism: Layer,
+        mlp: Mlp,
+        dropout: float,
+        form: BlockForm | None = None,
+        cross: Layer | None = None,
+    ) -> None:
         super().__init__()
-        self.mechanism_norm = nn.LayerNorm(width, eps=NORM_EPSILON)
+        form = form or BlockForm()
+        self.norms_first = form.norm == "pre"
+        self.mechanism_norm = build_norm(form, width)
         self.mechanism = mechanism
         self.dropout = Dropout(dropout)
-        self.mlp_norm = nn.LayerNorm(width, eps=NORM_EPSILON)
+        self.cross_norm = None if cross is None else build_norm(form, width)
+        self.cross = cross
+        self.mlp_norm = build_norm(form, width)
         self.mlp = mlp
 
-    def forward(self, x_BND: Tensor, context: Context) -> Tensor:
+    def forward(self, x_BND: Tensor, context: Context, memory: Memory | None = None) -> Tensor:
         """Return (B, N, D)."""
-        return self.step(x_BND, context, None)[0]
+        return self.step(x_BND, context, None, memory)[0]
 
-    def step(self, x_BND: Tensor, context: Context, state: Any) -> tuple[Tensor, Any]:
+    def step(
+        self, x_BND: Tensor, context: Context, state: Any, memory: Memory | None = None
+    ) -> tuple[Tensor, Any]:
         """Return (B, N, D) for positions that go on from a state, and the state after them."""
-        mixed_BND, state = self.mechanism(self.mechanism_norm(x_BND), context, state=state)
-        x_BND = x_BND + self.dropout(mixed_BND)
-        y_BND: Tensor = x_BND + self.mlp(self.mlp_norm(x_BND))
+        mixed_BND, state = self.mechanism(
+            self._before(self.mechanism_norm, x_BND), context, state=state
+        )
+        x_BND = self._after(self.mechanism_norm, x_BND + self.dropout(mixed_BND))
+        if self.cross is not None and self.cross_norm is not None:
+            assert memory is not None, "a block with a cross mechanism has a memory to read"
+            read_BND, _ = self.cross(
+                self._before(self.cross_norm, x_BND), memory.context, source_BMD=memory.x_BMD
+            )
+            x_BND = self._after(self.cross_norm, x_BND + self.dropout(read_BND))
+        y_BND = self._after(self.mlp_norm, x_BND + self.mlp(self._before(self.mlp_norm, x_BND)))
         return y_BND, state
+
+    def _before(self, norm: nn.Module, x_BND: Tensor) -> Tensor:
+        normed_BND: Tensor = norm(x_BND) if self.norms_first else x_BND
+        return normed_BND
+
+    def _after(self, norm: nn.Module, x_BND: Tensor) -> Tensor:
+        normed_BND: Tensor = x_BND if self.norms_first else norm(x_BND)
+        return normed_BND

@@ -1,4 +1,4 @@
-"""Build a model around a mechanism, given as a class.
+"""Build a model around its mechanisms, given as classes.
 
 Every part draws its parameters from a generator keyed by (seed, part), so that two mechanisms under
 one seed start from the same embedding, projections, MLPs and head: a mechanism's own draws shift
@@ -7,27 +7,26 @@ nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from torch import nn
 
-from attention_impls.contract import Attention, Dims, Layer, MechanismConfig, Position
+from attention_impls.contract import Attention, Dims, Position
 from lra.core.errors import UnsupportedError, UsageError
-from lra.core.hashing import value_hash
 from lra.core.protocol import ModelSpec, Rules
-from lra.models.block import Block, Mlp
-from lra.models.classifier import Classifier, build_head, feature_width
+from lra.models.block import NORM_EPSILON, Block, Mlp
+from lra.models.bodies.encoder import Encoder
+from lra.models.body import Body
+from lra.models.draws import drawing
 from lra.models.embedding import Embedding
-from lra.models.encoder import Encoder
+from lra.models.head import build_head, feature_width
+from lra.models.layers import Layers
+from lra.models.model import Model
 
 
 def build_model(
     spec: ModelSpec,
     *,
-    mechanism: type[Layer],
-    config: MechanismConfig | None = None,
+    layers: Layers,
     position: type[Position],
     vocabulary: int,
     classes: int,
@@ -36,10 +35,11 @@ def build_model(
     picture_width: int | None = None,
     rules: Rules = "fixed",
     seed: int = 0,
-) -> Classifier:
+) -> Model:
     """Return a classifier (or, with two inputs, a matcher) on the CPU, in float32.
 
-    Its `forward(tokens_SN, mask_SN | None)` gives logits (examples, classes). `length` is the
+    Its `forward(tokens_SN, mask_SN | None)` gives logits (examples, classes). `layers` are the
+    mechanisms; `length` is the
     longest input in tokens; a class token comes on top. `picture_width` is that of the rows of a
     picture, for mechanisms that tell rows from columns. torch's default generator is left as it
     was found.
@@ -50,7 +50,7 @@ def build_model(
     uniformly to everything there; here, as everywhere in this project, it gives zero.
 
     Raises `UsageError` for another number of inputs, and for two with an answer at each token;
-    `UnsupportedError` where each token is predicted from those up to it, and the mechanism is not
+    `UnsupportedError` where each token is predicted from those up to it, and a mechanism is not
     strictly causal: it would have seen the answer.
     """
     if inputs not in (1, 2):
@@ -60,13 +60,13 @@ def build_model(
             "a model that pools nothing answers for each token of one sequence, not of two; choose "
             "another pooling or inputs = 1"
         )
-    causality = mechanism.card.capabilities.causal
-    if spec.pooling == "none" and causality != "strict":
-        name = mechanism.__module__.rpartition(".")[2]
-        raise UnsupportedError(
-            f"{name} is not strictly causal (causal: {causality}), and this task asks for each "
-            "token; choose a mechanism that is"
-        )
+    for member in layers.cycle:
+        causality = member.mechanism.card.capabilities.causal
+        if spec.pooling == "none" and causality != "strict":
+            raise UnsupportedError(
+                f"{member.name} is not strictly causal (causal: {causality}), and this task asks "
+                "for each token; choose a mechanism that is"
+            )
     class_token = spec.pooling == "cls"
     dims = Dims(
         width=spec.width,
@@ -78,10 +78,9 @@ def build_model(
         projection_biases=spec.projection_biases,
         picture_width=picture_width,
     )
-    config = config if config is not None else mechanism.Config()
-    with _drawing(seed, "position"):
+    with drawing(seed, "position"):
         positions = position(dims)
-    with _drawing(seed, "embedding"):
+    with drawing(seed, "embedding"):
         embedding = Embedding(
             vocabulary,
             spec.width,
@@ -90,26 +89,29 @@ def build_model(
             dropout=spec.dropout,
             rules=rules,
         )
-    with _drawing(seed, "shared"):
-        shared = mechanism.build_shared(dims, config)
-    blocks = [
-        _block(spec, dims, mechanism, config, shared, index, seed) for index in range(spec.layers)
-    ]
-    encoder = Encoder(
-        embedding,
-        blocks,
-        width=spec.width,
-        pooling=spec.pooling,
-        rules=rules,
-        causal=spec.causal,
-        shared=shared,
-    )
-    with _drawing(seed, "head"):
+    built = layers.build(dims, seed=seed)
+    blocks = []
+    for index, layer in enumerate(built.layers):
+        with drawing(seed, f"mlp {index}"):
+            mlp = Mlp(spec.width, spec.mlp_width, spec.dropout)
+        blocks.append(Block(spec.width, mechanism=layer, mlp=mlp, dropout=spec.dropout))
+    norm = nn.LayerNorm(spec.width, eps=NORM_EPSILON)
+    body = Encoder(blocks, norm=norm, shared=built.shared)
+    with drawing(seed, "head"):
         features = feature_width(spec.width, inputs, spec.pair_features)
         head = build_head(features, spec.classifier_widths, classes)
     if spec.query_key_start == "tied":
-        _tie_queries_and_keys(encoder)
-    return Classifier(encoder, head, inputs=inputs, pair_features=spec.pair_features)
+        _tie_queries_and_keys(body)
+    return Model(
+        embedding,
+        body,
+        head,
+        pooling=spec.pooling,
+        rules=rules,
+        causal=spec.causal,
+        inputs=inputs,
+        pair_features=spec.pair_features,
+    )
 
 
 def parameter_count(model: nn.Module) -> int:
@@ -117,48 +119,14 @@ def parameter_count(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
-def part_seed(seed: int, part: str) -> int:
-    """Return the 48-bit seed of one part of a model."""
-    return int(value_hash([seed, part])[:12], 16)
-
-
-def _block(
-    spec: ModelSpec,
-    dims: Dims,
-    mechanism: type[Layer],
-    config: MechanismConfig,
-    shared: nn.Module | None,
-    index: int,
-    seed: int,
-) -> Block:
-    with _drawing(seed, f"mechanism {index}"):
-        own_draws = part_seed(seed, f"draws {index}")
-        layer = mechanism(dims, config, layer_index=index, shared=shared, seed=own_draws)
-    with _drawing(seed, f"mlp {index}"):
-        mlp = Mlp(spec.width, spec.mlp_width, spec.dropout)
-    return Block(spec.width, mechanism=layer, mlp=mlp, dropout=spec.dropout)
-
-
-@contextmanager
-def _drawing(seed: int, part: str) -> Iterator[None]:
-    """Draw from this part's own stream inside, and leave the default generator alone."""
-    state = torch.get_rng_state()
-    # Not torch.manual_seed, which would seed the GPU's generator as well.
-    torch.default_generator.manual_seed(part_seed(seed, part))
-    try:
-        yield
-    finally:
-        torch.set_rng_state(state)
-
-
 @torch.no_grad()
-def _tie_queries_and_keys(encoder: Encoder) -> None:
+def _tie_queries_and_keys(body: Body) -> None:
     """Start W_k as a copy of W_q, both doubled, in each pair of them that a layer has.
 
     Without it, small models often miss same-token matches in the steps given. It favours
     dot-product attention, so a protocol must ask for it.
     """
-    for layer in encoder.modules():
+    for layer in body.modules():
         if not isinstance(layer, Attention):
             continue
         for query, key in layer.matched:

@@ -18,6 +18,7 @@ class Embedding(nn.Module):
 
     With `class_token` a learned vector, zero at the start, stands before the input at position 0.
     Under `fixed` rules it is always real; under `lra2021` it inherits the mask of the first token.
+    Vectors of tokens are multiplied by `scale`; with `norm`, their sum with positions is normed.
     """
 
     def __init__(
@@ -29,13 +30,23 @@ class Embedding(nn.Module):
         class_token: bool,
         dropout: float,
         rules: Rules,
+        scale: float = 1.0,
+        norm: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, width)
         self.class_token = nn.Parameter(torch.zeros(width)) if class_token else None
         self.position = position
+        self.scale = scale
+        self.norm = norm
         self.dropout = Dropout(dropout)
         self.rules = rules
+
+    @property
+    def inside(self) -> Position | None:
+        """The position scheme where it acts inside of mechanisms; None where it does not."""
+        acts = self.position.card.acts_on in ("queries-keys", "logits")
+        return self.position if acts else None
 
     def forward(
         self, tokens_BN: Tensor, mask_BN: Tensor | None, *, first: int = 0
@@ -46,6 +57,8 @@ class Embedding(nn.Module):
         first of them, where they continue earlier ones.
         """
         x_BND = self.tokens(tokens_BN.long())
+        if self.scale != 1.0:
+            x_BND = x_BND * self.scale
         if self.class_token is not None:
             class_B1D = self.class_token.expand(len(x_BND), 1, -1)
             x_BND = torch.cat([class_B1D, x_BND], dim=1)
@@ -57,4 +70,6 @@ class Embedding(nn.Module):
         offset_ND = self.position.embed(places_N)
         if offset_ND is not None:
             x_BND = x_BND + offset_ND
+        if self.norm is not None:
+            x_BND = self.norm(x_BND)
         return self.dropout(x_BND), mask_BN

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from lra.core.errors import LraError, system_reason
 from lra.core.hashing import checksum
 from lra.core.records import CurvePoint
-from lra.training.objective import Tally
+from lra.training.evaluation import Tally
 from lra.training.ranks import ALONE, Ranks
 
 

@@ -5,19 +5,22 @@ S sequences, N tokens, C classes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from lra.core.dataset import UNASKED, Split
-from lra.models.classifier import Classifier
+from lra.models.model import Model
 
 EXAMPLES = 32
 """Number of examples, the longest of the test split; all are cut to the shortest of them."""
 
 
 @torch.no_grad()
-def decode_agreement(model: Classifier, split: Split, device: torch.device) -> float:
+def decode_agreement(model: Model, split: Split, device: torch.device) -> float:
     """Return the share of decoded tokens with the same answer both ways.
 
     The first half of each sequence is taken in at once, the rest token by token with the
@@ -32,19 +35,20 @@ def decode_agreement(model: Classifier, split: Split, device: torch.device) -> f
     asked_SN[:, :half] = False
     if not asked_SN.any():
         raise ValueError("no token of the second halves is asked")
-    at_once_SN = model(tokens_SN).argmax(dim=-1).cpu()
+    at_once_SN = model(tokens_SN).logits_LC.argmax(dim=-1).cpu()
     by_steps_SN = _by_steps(model, tokens_SN, half).argmax(dim=-1).cpu()
     return float((at_once_SN == by_steps_SN)[asked_SN].double().mean())
 
 
-def _by_steps(model: Classifier, tokens_SN: Tensor, half: int) -> Tensor:
+def _by_steps(model: Model, tokens_SN: Tensor, half: int) -> Tensor:
     """Logits of all positions, (S, N, C)."""
-    encoder, (sequences, length) = model.encoder, tokens_SN.shape
-    states = encoder.init_states(sequences, length=length)
+    sequences, length = tokens_SN.shape
+    states: Sequence[Any] | None = model.init_states(sequences, length=length)
     parts, first = [], 0
     for size in (half, *[1] * (length - half)) if half else [1] * length:
-        y_SND, states = encoder.step(tokens_SN[:, first : first + size], first, states)
-        parts.append(model.head(y_SND))
+        found = model(tokens_SN[:, first : first + size], states=states, first=first)
+        parts.append(found.logits_LC)
+        states = found.states
         first += size
     return torch.cat(parts, dim=1)
 

@@ -14,10 +14,10 @@ from torch import nn
 from lra.core.dataset import Split
 from lra.core.hashing import value_hash
 from lra.core.records import CurvePoint
-from lra.models.build import part_seed
+from lra.models.draws import part_seed
 from lra.training import checkpoint as checkpoints
 from lra.training.checkpoint import Best, Generators, TrainingState
-from lra.training.objective import Tally, evaluate
+from lra.training.evaluation import Tally, evaluate
 from lra.training.outcome import Diverged, Interrupted, Progress, Score, Trained
 from lra.training.ranks import ALONE, Ranks
 from lra.training.schedule import learning_rate
@@ -184,6 +184,7 @@ class Run:
             self.step.called,
             split,
             self.step.collate.over(split),
+            self.training.objective,
             batch=self.spec.evaluation_batch,
             device=self.device,
             autocast=self.step.autocast,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -11,8 +11,11 @@ from lra.core.cards import TaskMetric
 from lra.core.dataset import Dataset
 from lra.core.protocol import ModelSpec, Rules, TrainSpec
 from lra.models.build import build_model
-from lra.models.classifier import Classifier
+from lra.models.layers import Layers
+from lra.models.model import Model
 from lra.training.batches import Collator
+from lra.training.objectives.labels import Labels
+from lra.training.objectives.objective import Objective
 
 GPU_MULTIPLE = 64
 """Multiple that lengths of batches are rounded up to on a GPU. Its library for attention plans anew
@@ -35,6 +38,7 @@ class Training:
     metric: TaskMetric = "accuracy"
     pad_to_length: bool = False
     """Whether every sequence is padded to the length, for mechanisms whose padding is `length`."""
+    objective: Objective = field(default_factory=Labels)
 
     @property
     def length(self) -> int | None:
@@ -63,12 +67,11 @@ def model_for(
     rules: Rules,
     seed: int,
     picture_width: int | None = None,
-) -> Classifier:
+) -> Model:
     """Return a model with the sizes that a data set needs, on the CPU."""
     return build_model(
         spec,
-        mechanism=mechanism,
-        config=config,
+        layers=Layers.of(mechanism, config),
         position=position,
         vocabulary=dataset.vocabulary,
         classes=dataset.classes,

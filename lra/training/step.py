@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from attention_impls.contract import Layer
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import TrainSpec
-from lra.models.encoder import Encoder
+from lra.models.body import Body
 from lra.training.batches import Batch, Indices, Order
+from lra.training.forward import autocast_type, forward
 from lra.training.graphs import Graphs, Work
-from lra.training.objective import autocast_type, forward
 from lra.training.ranks import ALONE, Ranks
 from lra.training.schedule import learning_rate
 from lra.training.setup import Training
@@ -44,9 +44,10 @@ class Step:
         ranks: Ranks = ALONE,
     ) -> None:
         self.spec, self.device, self.ranks = training.spec, device, ranks
+        self.objective = training.objective
         self.collate = training.collator(device)
         for module in model.modules():
-            if isinstance(module, Encoder):
+            if isinstance(module, Body):
                 module.recompute = self.spec.recompute
         self.called = self.joined = _as_asked(
             model, self.spec, device, ranks, one_length=self.collate.has_one_length
@@ -113,11 +114,13 @@ class Step:
 
     def forward(self, batch: Batch, answers: int) -> Tensor:
         """Return a micro-batch's share in the mean loss over the whole batch, ()."""
-        return forward(self.joined, batch, self.autocast)[0] / answers
+        output = forward(self.joined, batch, self.autocast)
+        return self.objective.loss(output, batch) / answers
 
     def _computed(self, batch: Batch, answers: Tensor) -> Tensor:
         """Return a batch's mean loss, (), with its gradient added to the parameters'."""
-        loss = forward(self.joined, batch, self.autocast)[0] / answers
+        output = forward(self.joined, batch, self.autocast)
+        loss = self.objective.loss(output, batch) / answers
         torch.autograd.backward(loss)
         return loss.detach()
 

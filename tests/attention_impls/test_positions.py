@@ -178,3 +178,32 @@ def test_learned_positions_never_wait_for_the_device() -> None:
     """On a meta tensor there is no value to look at."""
     position = scheme("learned").to("meta")
     assert position.embed(torch.arange(7, device="meta")).shape == (7, position.dims.width)
+
+
+def test_buckets_are_exact_near_and_logarithmic_far() -> None:
+    """Eight single distances on each side, then eight that grow by 2^(1/2); causally 16 and 16."""
+    both, causal = scheme("relative_buckets"), scheme("relative_buckets_causal")
+    places = torch.arange(400)
+
+    def bucket(position: Position, row: int, column: int) -> int:
+        with torch.no_grad():
+            position.table.copy_(torch.arange(32.0)[:, None].expand(-1, 2))
+        return int(position.logits(places[row : row + 1], places[column : column + 1])[0, 0, 0])
+
+    back = [bucket(both, 300, 300 - distance) for distance in range(300)]
+    ahead = [bucket(both, 0, distance) for distance in range(300)]
+    assert back[:8] == list(range(8)) and set(back[8:12]) == {8} and back[12] == 9
+    assert back[15:17] == [9, 10] and back[90:92] == [14, 15] and set(back[91:]) == {15}
+    assert ahead[0] == 0 and ahead[1:] == [16 + one for one in back[1:]]
+    past = [bucket(causal, 300, 300 - distance) for distance in range(300)]
+    assert past[:16] == list(range(16)) and past[30:32] == [20, 21] and set(past[113:]) == {31}
+    assert past[112] == 30
+    assert [bucket(causal, 3, 3 + distance) for distance in range(5)] == [0] * 5
+
+
+@pytest.mark.parametrize("name", ["relative_buckets", "relative_buckets_causal"])
+def test_buckets_are_one_trained_table_of_heads(name: str) -> None:
+    position = scheme(name)
+    assert [tuple(p.shape) for p in position.parameters()] == [(32, 2)]
+    position.logits(torch.arange(5), torch.arange(5))[1].sum().backward()
+    assert not position.table.grad[:, 0].any() and position.table.grad[:, 1].sum() == 25

@@ -37,6 +37,7 @@ from lra.core.catalogue import find, load
 from lra.core.dataset import Dataset, Split
 from lra.core.scales import load_scale
 from lra.models.build import build_model
+from lra.models.layers import Layers
 from lra.training.setup import Training
 from lra.training.step import Step
 
@@ -86,8 +87,7 @@ def ours(row: str, length: int) -> Pass:
     shape = msgspec.structs.replace(scale.model_spec("listops"), attention_dropout=rate)
     model = build_model(
         shape,
-        mechanism=mechanism,
-        config=mechanism.Config(**settings),
+        layers=Layers.of(mechanism, mechanism.Config(**settings)),
         position=cast(type[Position], load(find("position", shape.position))),
         vocabulary=VOCABULARY,
         classes=CLASSES,

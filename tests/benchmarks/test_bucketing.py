@@ -31,6 +31,7 @@ from lra.engine.machine.host import cache_folder
 from lra.engine.plan.data import data_spec
 from lra.engine.plan.describe import Describer
 from lra.models.build import build_model
+from lra.models.layers import Layers
 from lra.training.loop import Run
 from lra.training.setup import Training
 from tasks.sources.data_hash import prepared_name
@@ -59,7 +60,7 @@ def training(task: str, data: Dataset, mechanism: str, *, bucketed: bool) -> Run
     layer = cast(type[Layer], load(find("mechanism", mechanism)))
     model = build_model(
         shape,
-        mechanism=layer,
+        layers=Layers.of(layer),
         position=cast(type[Position], load(find("position", shape.position))),
         vocabulary=data.vocabulary,
         classes=data.classes,

@@ -25,7 +25,8 @@ from lra.core.catalogue import find, load
 from lra.core.dataset import Dataset, Split
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.models.build import build_model
-from lra.models.classifier import Classifier
+from lra.models.layers import Layers
+from lra.models.model import Model
 from lra.training.batches import Batch, Collator, Order
 from lra.training.loop import Run, train
 from lra.training.setup import Training
@@ -45,10 +46,10 @@ def rows(count: int) -> Split:
 DATA = Dataset(rows(STEPS * BATCH), rows(1), rows(2), CLASSES, VOCABULARY, LENGTH)
 
 
-def model() -> Classifier:
+def model() -> Model:
     return build_model(
         ModelSpec(layers=2, width=64, qkv_width=64, heads=4, mlp_width=128),
-        mechanism=cast(type[Layer], load(find("mechanism", "full"))),
+        layers=Layers.of(cast(type[Layer], load(find("mechanism", "full")))),
         position=cast(type[Position], load(find("position", "sinusoidal"))),
         vocabulary=VOCABULARY,
         classes=CLASSES,
@@ -72,7 +73,8 @@ def bare_loop(network: nn.Module, batches: list[Batch]) -> Iterator[None]:
     network.train()
     for batch in batches:
         optimiser.zero_grad()
-        loss = F.cross_entropy(network(batch.tokens_SN, batch.mask_SN), batch.labels_L)
+        logits_EC = network(batch.tokens_SN, batch.mask_SN).logits_LC
+        loss = F.cross_entropy(logits_EC, batch.labels_L)
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()

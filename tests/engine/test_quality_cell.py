@@ -15,9 +15,9 @@ from lra.core.cards import TaskMetric
 from lra.core.protocol import DataSpec, Mechanism, Rows
 from lra.engine.jobs import Job
 from lra.engine.work import quality
-from lra.models.encoder import Encoder
+from lra.models.model import Model
 from lra.training import loop
-from lra.training.objective import Score
+from lra.training.outcome import Score
 
 
 @pytest.fixture(autouse=True)
@@ -54,14 +54,14 @@ def test_what_depends_on_its_padding_is_trained_and_looked_at_at_full_length(
     job = changed(training("Toy", cache, steps=2), mechanism=Mechanism(name=mechanism))
     job = msgspec.structs.replace(job, mechanism="")
     trained, looked_at = set(), set()
-    forward = Encoder.forward
+    encode = Model.encode
 
-    def spy(self: Encoder, tokens_BN: torch.Tensor, mask_BN: torch.Tensor | None) -> torch.Tensor:
+    def spy(self: Model, tokens_SN: torch.Tensor, *given: object, **options: object) -> object:
         # Examples whose attention is recorded go in one at a time.
-        (looked_at if len(tokens_BN) == 1 else trained).add(tokens_BN.shape[1])
-        return forward(self, tokens_BN, mask_BN)
+        (looked_at if len(tokens_SN) == 1 else trained).add(tokens_SN.shape[1])
+        return encode(self, tokens_SN, *given, **options)
 
-    monkeypatch.setattr(Encoder, "forward", spy)
+    monkeypatch.setattr(Model, "encode", spy)
     found = quality.run(job.cell, job, lambda progress: None)
     assert found.status == "ok" and found.attended is not None
     for widths in (trained, looked_at):

@@ -9,7 +9,7 @@ import pytest
 from lra.core.cards import TaskMetric
 from lra.engine.work.quality import _scores
 from lra.training.loop import Trained
-from lra.training.objective import Score
+from lra.training.outcome import Score
 
 
 def trained(loss: float) -> Trained:

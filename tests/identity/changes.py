@@ -42,8 +42,8 @@ CHANGES = (
         ("train", "train/dropout"), ("train/dropout",),
     ),
     Change(
-        "padding in the mean", "lra/models/encoder.py",
-        'None if self.rules == "lra2021" else mask_BN', "None",
+        "padding in the mean", "lra/models/pooling.py",
+        'None if rules == "lra2021" else mask_BN', "None",
         ("train", "train/cls", "train/first"), ("train",),
     ),
     Change(
@@ -51,7 +51,7 @@ CHANGES = (
         ("train", "train/lra2021"), ("train/lra2021",),
     ),
     Change(
-        "features of pairs", "lra/models/classifier.py", "x1_ED - x2_ED]", "x2_ED - x1_ED]",
+        "features of pairs", "lra/models/head.py", "x1_ED - x2_ED]", "x2_ED - x1_ED]",
         ("train", "train/pairs", "train/pairs, two features"), ("train/pairs",),
     ),
     Change(
@@ -77,7 +77,7 @@ CHANGES = (
         ("train", "train/last"), ("train",),
     ),
     Change(
-        "bfloat16 off", "lra/training/objective.py",
+        "bfloat16 off", "lra/training/forward.py",
         "return torch.bfloat16", "return None",
         ("train", "train/bfloat16"), ("train/bfloat16",),
     ),
@@ -87,7 +87,7 @@ CHANGES = (
         ("mechanism/sliding_window/cost",),
     ),
     Change(
-        "nothing recomputed", "lra/models/encoder.py",
+        "nothing recomputed", "lra/models/stack.py",
         "if self.recompute and torch.is_grad_enabled()", "if False",
         ("train", "train/recompute", "train/recompute, traced"), ("train/recompute",),
     ),

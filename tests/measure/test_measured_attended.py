@@ -11,6 +11,7 @@ from lra.core.dataset import Dataset, Split
 from lra.core.protocol import ModelSpec
 from lra.measure.trained_attention import DRAWN, attention_rollout, measure_trained_attention
 from lra.models.build import build_model
+from lra.models.layers import Layers
 
 CPU = torch.device("cpu")
 SIDE = 4
@@ -23,8 +24,7 @@ def model(mechanism="full", pooling="mean", length=SIDE**2, **config):
     spec = ModelSpec(layers=2, width=16, qkv_width=16, heads=2, mlp_width=16, pooling=pooling)
     return build_model(
         spec,
-        mechanism=kind,
-        config=kind.Config(**config),
+        layers=Layers.of(kind, kind.Config(**config)),
         position=load(find("position", spec.position)),
         vocabulary=256,
         classes=2,
@@ -79,7 +79,7 @@ def test_it_is_the_validation_split_that_is_looked_at():
 def test_dropout_is_off():
     net, seen = model(), []
     net.train()
-    for block in net.encoder.blocks:
+    for block in net.body.blocks:
         block.register_forward_pre_hook(lambda module, given: seen.append(module.training))
     looked(net)
     assert seen and not any(seen)
@@ -93,7 +93,7 @@ def ragged(*lengths, inputs=1):
 
 def alike(**config):
     net = model(**config)
-    for block in net.encoder.blocks:
+    for block in net.body.blocks:
         torch.nn.init.zeros_(block.mechanism.query.weight)
     return net
 
@@ -190,7 +190,7 @@ def test_pictures_are_drawn_of_models_with_a_class_token_as_many_of_each_label()
     # The class token keeps a share of its own: at least a quarter, by two residual branches.
     assert 0.0 < first.shares_YX().sum() < 0.75
     with torch.no_grad():
-        said = net(torch.from_numpy(data.validation.sequence(0)[None])).argmax()
+        said = net(torch.from_numpy(data.validation.sequence(0)[None])).logits_LC.argmax()
     assert first.answer == int(said)
 
 

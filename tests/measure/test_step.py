@@ -48,7 +48,7 @@ def test_a_training_step_moves_every_parameter_and_hardly() -> None:
 def test_a_forward_pass_has_no_gradients_and_pairs_have_two_sequences() -> None:
     wanted = cell(mode="forward")
     model = build(wanted, Sdpa, Sdpa.Config(), Sinusoidal, Retrieval.card)
-    logits = prepare_step(wanted, model, Retrieval.card, CPU)[0]()
+    logits = prepare_step(wanted, model, Retrieval.card, CPU)[0]().logits_LC
     assert isinstance(logits, torch.Tensor)
     assert tuple(logits.shape) == (3, 2) and not logits.requires_grad
     assert not model.training

@@ -10,7 +10,8 @@ from attention_impls.contract import Attention, Context, Dims, Position
 from lra.core.cards import AttentionCard, Capabilities, PositionCard
 from lra.core.protocol import ModelSpec
 from lra.models.build import build_model
-from lra.models.classifier import Classifier
+from lra.models.layers import Layers
+from lra.models.model import Model
 
 
 class MeanValue(Attention):
@@ -77,15 +78,16 @@ def positions() -> dict[str, type[Position]]:
 
 
 @pytest.fixture
-def build() -> Callable[..., Classifier]:
+def build() -> Callable[..., Model]:
     """Build a small model; spec fields and `build_model` arguments by name."""
 
-    def build(**options: object) -> Classifier:
+    def build(**options: object) -> Model:
         spec = {"layers": 2, "width": 8, "qkv_width": 12, "heads": 3, "mlp_width": 16}
-        fields = set(ModelSpec.__struct_fields__) & set(options)
-        spec |= {name: options.pop(name) for name in fields if name != "position"}
+        fields = set(ModelSpec.__struct_fields__) & set(options) - {"position"}
+        spec |= {name: options.pop(name) for name in fields}
         rest = {
-            "mechanism": MeanValue, "position": Ramp, "vocabulary": 11, "classes": 3, "length": 6,
+            "position": Ramp, "vocabulary": 11, "classes": 3, "length": 6,
+            "layers": Layers.of(options.pop("mechanism", MeanValue), options.pop("config", None)),
         } | options  # fmt: skip
         return build_model(ModelSpec(**spec), **rest)
 

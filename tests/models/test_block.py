@@ -9,9 +9,9 @@ from torch import Tensor
 
 from attention_impls.contract import Context
 from lra.models.block import Block, Mlp
-from lra.models.classifier import Classifier
+from lra.models.model import Model
 
-Build = Callable[..., Classifier]
+Build = Callable[..., Model]
 
 
 def norm(x: Tensor) -> Tensor:
@@ -23,7 +23,7 @@ def gelu(x: Tensor) -> Tensor:
 
 
 def test_a_block_is_two_pre_norm_branches(build: Build) -> None:
-    block: Block = build().encoder.blocks[0].double()
+    block: Block = build().body.blocks[0].double()
     x = torch.randn(2, 5, 8, dtype=torch.float64)
     mixed = block.mechanism(norm(x), Context()).y_BND
     assert mixed.abs().max() > 1e-3
@@ -51,7 +51,7 @@ def test_mlp_starts_as_in_flax() -> None:
 
 @pytest.mark.parametrize("branch", ["mechanism", "hidden", "output"])
 def test_dropout_falls_on_both_branches_and_inside_the_mlp(build: Build, branch: str) -> None:
-    block: Block = build(dropout=0.5).encoder.blocks[0]
+    block: Block = build(dropout=0.5).body.blocks[0]
     seen: list[Tensor] = []
     module = block.dropout if branch == "mechanism" else block.mlp.dropout
     module.register_forward_hook(lambda module, given, out: seen.append(out))

@@ -9,10 +9,12 @@ from attention_impls.contract import Attention, Dims, Layer
 from lra.core.catalogue import find, load
 from lra.core.errors import UsageError
 from lra.core.scales import load_scale
-from lra.models.build import build_model, parameter_count, part_seed
-from lra.models.classifier import Classifier
+from lra.models.build import build_model, parameter_count
+from lra.models.draws import part_seed
+from lra.models.layers import Layers
+from lra.models.model import Model
 
-Build = Callable[..., Classifier]
+Build = Callable[..., Model]
 Mechanisms = dict[str, type[Attention]]
 
 
@@ -37,7 +39,7 @@ def test_released_configurations_have_the_published_parameter_counts(
     with torch.device("meta"):
         model = build_model(
             spec,
-            mechanism=load(find("mechanism", "full")),
+            layers=Layers.of(load(find("mechanism", "full"))),
             position=load(find("position", spec.position)),
             vocabulary=vocabulary,
             classes=classes,
@@ -55,10 +57,10 @@ def test_released_configurations_have_the_published_parameter_counts(
 def test_tokens_to_logits(build: Build, inputs: int, pooling: str, dtype: torch.dtype) -> None:
     model = build(inputs=inputs, pooling=pooling, classifier_widths=(5, 4))
     tokens = torch.randint(0, 11, (4 * inputs, 6)).to(dtype)
-    logits = model(tokens)
+    logits = model(tokens).logits_LC
     assert logits.shape == (4, 3)
     assert logits.dtype == torch.float32
-    everywhere = model(tokens, torch.ones(4 * inputs, 6, dtype=torch.bool))
+    everywhere = model(tokens, torch.ones(4 * inputs, 6, dtype=torch.bool)).logits_LC
     assert torch.allclose(logits, everywhere, atol=1e-6)
     logits.sum().backward()
     unused = {n for n, p in model.named_parameters() if p.grad is None}
@@ -84,7 +86,7 @@ def test_seed_and_layer_decide_every_draw(build: Build, mechanisms: Mechanisms) 
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert all("norm" in name or name.endswith("bias") for name in constant)
     for part in ("mechanism.own", "mechanism.draw", "mechanism.query.weight", "mlp.widen.weight"):
-        first, second = (one[f"encoder.blocks.{layer}.{part}"] for layer in (0, 1))
+        first, second = (one[f"body.blocks.{layer}.{part}"] for layer in (0, 1))
         assert not torch.equal(first, second), part
 
 
@@ -104,19 +106,19 @@ def test_part_seeds_differ_and_stay() -> None:
 def test_shared_parameters_are_counted_once(build: Build, mechanisms: Mechanisms) -> None:
     plain, drawing = (build(mechanism=mechanisms[name]) for name in ("mean", "drawing"))
     assert parameter_count(drawing) == parameter_count(plain) + 2 * 7 + (5 * 2 + 2)
-    assert drawing.encoder.blocks[0].mechanism.table is drawing.encoder.blocks[1].mechanism.table
+    assert drawing.body.blocks[0].mechanism.table is drawing.body.blocks[1].mechanism.table
 
 
 def test_frozen_parameters_are_not_counted(build: Build) -> None:
     model = build()
     every = parameter_count(model)
-    model.encoder.embedding.tokens.weight.requires_grad_(False)
+    model.embedding.tokens.weight.requires_grad_(False)
     assert parameter_count(model) == every - 11 * 8
 
 
 def test_tied_start_copies_and_doubles(build: Build) -> None:
     free, tied = build(), build(query_key_start="tied")
-    for ours, theirs in zip(tied.encoder.blocks, free.encoder.blocks, strict=True):
+    for ours, theirs in zip(tied.body.blocks, free.body.blocks, strict=True):
         assert torch.equal(ours.mechanism.query.weight, 2 * theirs.mechanism.query.weight)
         assert torch.equal(ours.mechanism.key.weight, ours.mechanism.query.weight)
         assert ours.mechanism.key.weight is not ours.mechanism.query.weight
@@ -135,7 +137,7 @@ def test_tied_start_passes_over_layers_without_queries(
             return self.value(x).unflatten(-1, (3, 4)).transpose(1, 2), state
 
     model = build(mechanism=NoQuery, query_key_start="tied")
-    assert model(torch.ones(2, 6, dtype=torch.uint8)).shape == (2, 3)
+    assert model(torch.ones(2, 6, dtype=torch.uint8)).logits_LC.shape == (2, 3)
 
 
 def test_tied_start_ties_the_first_head_of_a_group(build: Build, mechanisms: Mechanisms) -> None:
@@ -145,14 +147,14 @@ def test_tied_start_ties_the_first_head_of_a_group(build: Build, mechanisms: Mec
         def mix(self, x, context, source, state):
             return self.query(x).unflatten(-1, (3, 4)).transpose(1, 2), state
 
-    tied = build(mechanism=OneKey, query_key_start="tied").encoder.blocks[0].mechanism
+    tied = build(mechanism=OneKey, query_key_start="tied").body.blocks[0].mechanism
     assert torch.equal(tied.key.weight, tied.query.weight[:4])
 
 
 def test_tied_start_ties_global_projections_too(build: Build) -> None:
     """They started as copies of the local ones, and do so still."""
     model = build(mechanism=load(find("mechanism", "longformer")), query_key_start="tied")
-    for block in model.encoder.blocks:
+    for block in model.body.blocks:
         layer = block.mechanism
         assert torch.equal(layer.global_query.weight, layer.query.weight)
         assert torch.equal(layer.global_key.weight, layer.query.weight)

@@ -54,7 +54,7 @@ def ends(name: str, ranks: Ranks, folder: Path) -> dict[str, object]:
     def once(path: Path | None, stop: Callable[[], bool] | None) -> tuple[nn.Module, Trained]:
         model = toy.model(inputs=inputs, dropout=0.3 if name.endswith("dropping") else 0.0)
         drawn.clear()
-        model.encoder.embedding.dropout.register_forward_hook(
+        model.embedding.dropout.register_forward_hook(
             lambda module, given, out: drawn.append(out.detach() == 0)
         )
         # Sums in another order then differ less than the loss, which is float32.

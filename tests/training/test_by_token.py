@@ -15,10 +15,13 @@ from lra.core.dataset import UNASKED, Dataset, Split
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.models.build import build_model
+from lra.models.layers import Layers
+from lra.models.output import Output
 from lra.training.batches import Collator
 from lra.training.decoding import decode_agreement
+from lra.training.evaluation import evaluate
 from lra.training.loop import Run, train
-from lra.training.objective import evaluate
+from lra.training.objectives.labels import Labels
 from lra.training.setup import Training
 
 CPU = torch.device("cpu")
@@ -59,7 +62,7 @@ def model(mechanism: str = "full", dropout: float = 0.0):
     )
     return build_model(
         spec,
-        mechanism=load(find("mechanism", mechanism)),
+        layers=Layers.of(load(find("mechanism", mechanism))),
         position=load(find("position", "learned")),
         vocabulary=9,
         classes=CLASSES,
@@ -85,13 +88,15 @@ def test_a_batch_asks_what_the_rows_ask(length: int | None) -> None:
 
 def test_evaluation_counts_each_asked_token_once() -> None:
     split, net = made(40), model()
-    found = evaluate(net, split, Collator(split, length=None, rules="fixed"), batch=7, device=CPU)
+    found = evaluate(
+        net, split, Collator(split, length=None, rules="fixed"), Labels(), batch=7, device=CPU
+    )
     correct, losses = 0, []
     net.eval()
     for row in range(len(split)):
         inside = slice(split.starts[row], split.starts[row + 1])
         with torch.no_grad():
-            logits = net(torch.from_numpy(split.tokens[inside])[None])[0]
+            logits = net(torch.from_numpy(split.tokens[inside])[None]).logits_LC[0]
         labels = torch.from_numpy(split.labels[inside].astype(np.int64))
         asked = labels != UNASKED
         correct += int((logits.argmax(-1) == labels)[asked].sum())
@@ -109,7 +114,7 @@ def trained(dropout: float = 0.0, **changes):
 def test_the_loss_that_is_trained_on_is_the_mean_over_asked_tokens(pieces: int) -> None:
     data, net = dataset(), model()
     whole = Collator(data.train, length=None, rules="fixed")
-    before = evaluate(net, data.train, whole, batch=60, device=CPU)
+    before = evaluate(net, data.train, whole, Labels(), batch=60, device=CPU)
     assert before.answers > len(data.train)
     spec = msgspec.structs.replace(
         SPEC, steps=1, evaluate_every=1, batch=len(data.train), micro_batches=pieces
@@ -133,25 +138,26 @@ def test_step_by_step_the_answers_are_the_same(mechanism: str) -> None:
 
 def test_a_state_that_forgets_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     net = model()
-    step = net.encoder.step
+    forward = net.forward
 
-    def forgetful(tokens, first, states):
-        fresh = net.encoder.init_states(len(tokens), length=LENGTH)
-        return step(tokens, first, fresh)[0], states
+    def forgetful(tokens, *given, states=None, first=0):
+        if states is not None:
+            states = net.init_states(len(tokens), length=LENGTH)
+        return forward(tokens, *given, states=states, first=first)
 
-    monkeypatch.setattr(net.encoder, "step", forgetful)
+    monkeypatch.setattr(net, "forward", forgetful)
     assert decode_agreement(net, made(100), CPU) < 1.0
 
 
 def test_only_tokens_that_are_decoded_count(monkeypatch: pytest.MonkeyPatch) -> None:
     net = model()
-    step = net.encoder.step
+    forward = net.forward
 
-    def wrong_at_once(tokens, first, states):
-        y, after = step(tokens, first, states)
-        return (y if first else -y), after
+    def wrong_at_first(tokens, *given, states=None, first=0):
+        logits, after = forward(tokens, *given, states=states, first=first)
+        return Output(logits if first or states is None else -logits, after)
 
-    monkeypatch.setattr(net.encoder, "step", wrong_at_once)
+    monkeypatch.setattr(net, "forward", wrong_at_first)
     assert decode_agreement(net, made(100), CPU) == 1.0
 
 

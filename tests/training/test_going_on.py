@@ -15,8 +15,8 @@ from training.twins import assert_near, assert_same, changed
 
 import lra
 from lra.core.errors import LraError
+from lra.training.evaluation import Tally
 from lra.training.loop import Run
-from lra.training.objective import Tally
 from lra.training.outcome import Interrupted
 from lra.training.setup import Training
 

@@ -117,7 +117,7 @@ def test_a_block_runs_again_on_the_way_back_where_the_protocol_says_so(
     toy: ModuleType, recompute: bool, runs: int
 ) -> None:
     model, trained = toy.model(), []
-    mlp = model.encoder.blocks[0].mlp
+    mlp = model.body.blocks[0].mlp
     mlp.register_forward_pre_hook(lambda module, given: trained.append(module.training))
     spec = changed(toy.SPEC, steps=3, evaluate_every=3, recompute=recompute)
     toy.trained(model, spec)
@@ -147,7 +147,7 @@ def test_the_optimiser_is_decoupled_adam_at_the_schedules_rate(toy: ModuleType) 
     model.head[-1].weight.requires_grad_(False)
     unused = torch.nn.Parameter(torch.ones(1))
     model.register_parameter("unused", unused)
-    model.register_forward_hook(lambda module, given, out: out + 0.0 * unused)
+    model.head.register_forward_hook(lambda module, given, out: out + 0.0 * unused)
     spec = changed(toy.SPEC, steps=4, evaluate_every=4, warmup=2, schedule="constant",
                    learning_rate=0.1, weight_decay=0.5)  # fmt: skip
     toy.trained(model, spec)
@@ -168,7 +168,7 @@ def test_after_step_runs_once_per_step_and_its_buffers_are_kept_with_the_best(
     model = toy.model()
     result = toy.trained(model)
     assert told == list(range(1, toy.SPEC.steps + 1))
-    assert model.encoder.blocks[0].mechanism.steps_seen == result.best_step
+    assert model.body.blocks[0].mechanism.steps_seen == result.best_step
 
 
 def test_the_best_is_chosen_by_accuracy_then_loss_and_tested_once(
@@ -189,7 +189,7 @@ def test_the_best_is_chosen_by_accuracy_then_loss_and_tested_once(
     assert result.best_step == 36
     assert result.validation_accuracy == 0.5
     assert asked == [data.validation] * 5 + [data.test]
-    assert model.encoder.blocks[0].mechanism.steps_seen == 36
+    assert model.body.blocks[0].mechanism.steps_seen == 36
 
 
 def test_the_weights_of_the_last_step_are_tested_where_the_protocol_says_so(
@@ -207,7 +207,7 @@ def test_the_weights_of_the_last_step_are_tested_where_the_protocol_says_so(
     model, spec = toy.model(), changed(toy.SPEC, evaluate_every=30, tested="last")
     result = toy.trained(model, spec, data=data)
     assert (result.best_step, result.validation_accuracy) == (60, 50 / 120)
-    assert model.encoder.blocks[0].mechanism.steps_seen == 60
+    assert model.body.blocks[0].mechanism.steps_seen == 60
 
 
 def test_a_last_step_off_the_beat_is_validated_too(toy: ModuleType) -> None:

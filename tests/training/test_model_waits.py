@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from lra.training.batches import Batch
-from lra.training.objective import forward
+from lra.training.forward import forward
+from lra.training.objectives.labels import Labels
 
 
 def lost(tensor: Tensor | None) -> Tensor | None:
@@ -22,7 +23,7 @@ def lost(tensor: Tensor | None) -> Tensor | None:
 def test_both_passes_ask_for_no_value(toy: ModuleType, padded: bool, asked: bool) -> None:
     model = toy.model(dropout=0.1).to("meta")
     if asked:
-        model.encoder.pooling = "none"
+        model.pooling = "none"
     tokens_SN = torch.ones(3, toy.LENGTH, dtype=torch.uint8)
     answers = 7 if asked else 3
     batch = Batch(
@@ -31,7 +32,7 @@ def test_both_passes_ask_for_no_value(toy: ModuleType, padded: bool, asked: bool
         lost(torch.zeros(answers, dtype=torch.int64)),
         lost(torch.arange(answers)) if asked else None,
     )
-    loss, logits = forward(model, batch, None)
-    torch.autograd.backward(loss)
-    assert logits.shape[0] == answers
+    output = forward(model, batch, None)
+    torch.autograd.backward(Labels().loss(output, batch))
+    assert output.logits_LC.shape[0] == answers
     assert all(parameter.grad is not None for parameter in model.parameters())

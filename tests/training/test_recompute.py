@@ -12,6 +12,7 @@ from code_paths import by_representatives
 from lra.core import catalogue
 from lra.core.protocol import ModelSpec
 from lra.models.build import build_model
+from lra.models.layers import Layers
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -29,9 +30,8 @@ def test_they_draw_the_same_dropout_again(toy: ModuleType, mechanism: str, preci
     for recompute in (False, True):
         net = build_model(
             model,
-            mechanism=kind,
             # In so few tokens a block or a window of the paper's would be all there is.
-            config=kind.trials[0] if kind.trials else None,
+            layers=Layers.of(kind, kind.trials[0] if kind.trials else None),
             position=toy.Learned,
             vocabulary=data.vocabulary,
             classes=data.classes,

@@ -11,7 +11,8 @@ from lra.core.cards import AttentionCard, Capabilities, PositionCard
 from lra.core.dataset import Dataset, Split
 from lra.core.protocol import ModelSpec, Rules, TrainSpec
 from lra.models.build import build_model
-from lra.models.classifier import Classifier
+from lra.models.layers import Layers
+from lra.models.model import Model
 from lra.training.loop import Run, train
 from lra.training.outcome import Trained
 from lra.training.setup import Training
@@ -79,11 +80,11 @@ def model(
     rules: Rules = "fixed",
     mechanism: type[Attention] = Softmax,
     seed: int = 1,
-) -> Classifier:
+) -> Model:
     spec = ModelSpec(layers=1, width=16, qkv_width=16, heads=2, mlp_width=32, dropout=dropout)
     return build_model(
         spec,
-        mechanism=mechanism,
+        layers=Layers.of(mechanism),
         position=Learned,
         vocabulary=6,
         classes=2,

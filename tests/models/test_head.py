@@ -5,9 +5,10 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from lra.models.classifier import Classifier, build_head, feature_width, pair
+from lra.models.head import build_head, feature_width, pair
+from lra.models.model import Model
 
-Build = Callable[..., Classifier]
+Build = Callable[..., Model]
 
 
 def test_pair_features() -> None:
@@ -22,9 +23,9 @@ def test_a_matchers_towers_share_weights_and_pairs_are_interleaved(build: Build)
     model = build(inputs=2).double()
     tokens = torch.randint(0, 11, (6, 5))
     mask = torch.arange(5) < torch.tensor([5, 3, 4, 5, 1, 2])[:, None]
-    towers = torch.stack([model.encoder(tokens[i : i + 1], mask[i : i + 1])[0] for i in range(6)])
+    towers = torch.stack([model.encode(tokens[i : i + 1], mask[i : i + 1])[0][0] for i in range(6)])
     expected = model.head(pair(towers[0::2], towers[1::2], "four"))
-    assert torch.allclose(model(tokens, mask), expected, atol=1e-12)
+    assert torch.allclose(model(tokens, mask).logits_LC, expected, atol=1e-12)
 
 
 def test_a_head_is_hidden_relu_layers_and_a_linear_one() -> None:

@@ -1,7 +1,6 @@
-"""The whole model: an encoder and a head, for single sequences, for pairs and for each token.
+"""The head: from vectors of sequences, of pairs or of tokens to logits.
 
-E examples, S = E * inputs sequences (pairs interleaved), N tokens, T tokens with a label, D model
-width, C classes
+E examples, B sequences, N tokens, D model width, V vocabulary
 """
 
 from __future__ import annotations
@@ -11,46 +10,27 @@ from itertools import pairwise
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
-
-from lra.models.encoder import Encoder
 
 PairFeatures = Literal["four", "two"]
 # Standard deviation of a standard normal cut at +-2; flax divides by it.
 _CUT_NORMAL_STD = 0.87962566103423978
 
 
-class Classifier(nn.Module):
-    """Encoder and head; for two inputs, a two-tower matcher with all weights shared."""
+class TableHead(nn.Module):
+    """Logits of tokens from the rows of a table: vectors times `scale`, times the table."""
 
-    def __init__(
-        self, encoder: Encoder, head: nn.Module, *, inputs: int, pair_features: PairFeatures
-    ) -> None:
+    def __init__(self, table: nn.Embedding, *, scale: float = 1.0) -> None:
         super().__init__()
-        self.encoder = encoder
-        self.head = head
-        self.inputs = inputs
-        self.pair_features = pair_features
+        self.table = table
+        self.scale = scale
 
-    def forward(
-        self,
-        tokens_SN: Tensor,
-        mask_SN: Tensor | None = None,
-        asked_T: Tensor | None = None,
-    ) -> Tensor:
-        """Return logits, (E, C); without pooling (T, C), for the tokens `asked_T`, counted row by
-        row from 0 to S N - 1, or (S, N, C) for all.
-
-        `tokens_SN` are integer ids; in pairs, the sequences 2 i and 2 i + 1 make example i.
-        `mask_SN` is True where a token is real; None where nothing is padded.
-        """
-        vectors = self.encoder(tokens_SN, mask_SN)
-        if self.inputs == 2:
-            vectors = pair(vectors[0::2], vectors[1::2], self.pair_features)
-        if asked_T is not None:
-            vectors = vectors.flatten(0, 1).index_select(0, asked_T)
-        logits: Tensor = self.head(vectors)
-        return logits
+    def forward(self, x_BND: Tensor) -> Tensor:
+        """Return one logit for each row, (B, N, V)."""
+        if self.scale != 1.0:
+            x_BND = x_BND * self.scale
+        return F.linear(x_BND, self.table.weight)
 
 
 def build_head(width: int, hidden: Sequence[int], classes: int) -> nn.Sequential:

@@ -10,7 +10,9 @@ import torch.nn.functional as F
 
 from lra.core.errors import UnsupportedError
 from lra.training.batches import Collator
-from lra.training.objective import Tally, autocast_type, evaluate, forward
+from lra.training.evaluation import Tally, evaluate
+from lra.training.forward import autocast_type, forward
+from lra.training.objectives.labels import Labels
 from lra.training.outcome import Score
 
 
@@ -21,11 +23,11 @@ def test_a_score_counts_every_row_once(toy: ModuleType, batch: int) -> None:
     everything = Collator(data, length=toy.LENGTH, rules="fixed")(torch.arange(120).numpy())
     model.eval()
     with torch.no_grad():
-        logits = model(everything.tokens_SN, everything.mask_SN)
+        logits = model(everything.tokens_SN, everything.mask_SN).logits_LC
     model.train()
 
     collate = Collator(data, length=None, rules="fixed")
-    score = evaluate(model, data, collate, batch=batch, device=toy.CPU)
+    score = evaluate(model, data, collate, Labels(), batch=batch, device=toy.CPU)
 
     assert model.training
     assert score.answers == 120
@@ -38,7 +40,7 @@ def test_evaluation_draws_nothing_and_keeps_no_graph(toy: ModuleType) -> None:
     model, data = toy.model(dropout=0.5), toy.dataset().validation
     before = torch.get_rng_state()
     collate = Collator(data, length=None, rules="fixed")
-    evaluate(model, data, collate, batch=50, device=toy.CPU)
+    evaluate(model, data, collate, Labels(), batch=50, device=toy.CPU)
     assert torch.equal(before, torch.get_rng_state())
     assert all(p.grad is None for p in model.parameters())
 
@@ -51,7 +53,7 @@ def test_a_poll_that_raises_gives_up_and_restores_the_mode(toy: ModuleType) -> N
 
     collate = Collator(data, length=None, rules="fixed")
     with pytest.raises(KeyboardInterrupt):
-        evaluate(model, data, collate, batch=50, device=toy.CPU, poll=poll)
+        evaluate(model, data, collate, Labels(), batch=50, device=toy.CPU, poll=poll)
     assert model.training
 
 
@@ -68,7 +70,9 @@ def test_an_evaluation_goes_on_where_it_was_given_up(toy: ModuleType) -> None:
                 raise GivenUp(Tally(tally.batches, tally.loss.clone(), tally.correct.clone()))
 
         try:
-            return evaluate(model, data, collate, batch=7, device=toy.CPU, begun=begun, poll=poll)
+            return evaluate(
+                model, data, collate, Labels(), batch=7, device=toy.CPU, begun=begun, poll=poll
+            )
         except GivenUp as ending:
             tally: Tally = ending.args[0]
             return tally
@@ -93,10 +97,11 @@ def test_bfloat16_multiplies_in_bfloat16_and_scores_in_float32(toy: ModuleType) 
     seen: list[torch.dtype] = []
     model.head[-1].register_forward_hook(lambda module, given, out: seen.append(out.dtype))
     spec = msgspec.structs.replace(toy.SPEC, precision="bfloat16")
-    loss, logits = forward(model, batch, autocast_type(spec, toy.CPU))
+    output = forward(model, batch, autocast_type(spec, toy.CPU))
+    loss, logits = Labels().loss(output, batch), output.logits_LC
     assert seen == [torch.bfloat16]
-    assert loss.dtype == logits.dtype == torch.float32
-    exact, _ = forward(model, batch, autocast_type(toy.SPEC, toy.CPU))
+    assert (loss.dtype, logits.dtype) == (torch.float32, torch.bfloat16)
+    exact = Labels().loss(forward(model, batch, autocast_type(toy.SPEC, toy.CPU)), batch)
     assert seen == [torch.bfloat16, torch.float32]
     assert loss.item() == pytest.approx(exact.item(), rel=0.02)
 

@@ -1,0 +1,1 @@
+"""Bodies: the networks between embedding and head, one file each."""

@@ -1,0 +1,49 @@
+"""The contract of bodies: the network between an embedding and a head.
+
+B sequences, N positions, D model width
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract import Context
+
+
+class Carried(NamedTuple):
+    """Result of a body."""
+
+    x_BND: Tensor
+    states: list[Any] | None = None
+    """Where states were given: these, advanced by N positions."""
+
+
+class Body(nn.Module, ABC):
+    """A network of layers and blocks, which owns the loop over them.
+
+    With `recompute`, training keeps only a block's input and computes the block again on the way
+    back.
+    """
+
+    recompute: bool = False
+
+    @abstractmethod
+    def forward(
+        self, x_BND: Tensor, context: Context, *, states: Sequence[Any] | None = None
+    ) -> Carried:
+        """Return (B, N, D), and the states after these positions where some were given: they go on
+        from them."""
+
+    @abstractmethod
+    def init_states(
+        self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
+    ) -> list[Any]:
+        """Return empty decode states, one a layer, for up to `length` positions.
+
+        Raises `UnsupportedError` where a mechanism does not decode.
+        """
