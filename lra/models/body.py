@@ -15,6 +15,21 @@ from torch import Tensor, nn
 from attention_impls.contract import Context
 
 
+class Stream:
+    """Vectors, (B, N, D), on their way into a body.
+
+    Whoever takes them holds them alone: an argument would stay alive in its callers, and an
+    evaluation would keep one activation more.
+    """
+
+    def __init__(self, x_BND: Tensor) -> None:
+        self._taken: list[Tensor] = [x_BND]
+
+    def take(self) -> Tensor:
+        """Return the vectors, once."""
+        return self._taken.pop()
+
+
 class Carried(NamedTuple):
     """Result of a body."""
 
@@ -34,7 +49,7 @@ class Body(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, x_BND: Tensor, context: Context, *, states: Sequence[Any] | None = None
+        self, stream: Stream, context: Context, *, states: Sequence[Any] | None = None
     ) -> Carried:
         """Return (B, N, D), and the states after these positions where some were given: they go on
         from them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,7 +29,8 @@ class Member(NamedTuple):
 class Built(NamedTuple):
     """The layers of a stack."""
 
-    layers: list[Layer]
+    layers: Iterator[Layer]
+    """Each made as it is asked for."""
     shared: list[nn.Module]
     """Modules that several of them use, each once."""
 
@@ -78,15 +80,17 @@ class Layers:
         for number, (mechanism, config) in enumerate(different):
             with drawing(seed, f"{prefix}shared {number}" if number else f"{prefix}shared"):
                 shared.append(mechanism.build_shared(dims, config))
-        layers = []
-        for index, member in enumerate(members):
-            with drawing(seed, f"{prefix}mechanism {index}"):
-                layer = member.mechanism(
-                    dims,
-                    member.config,
-                    layer_index=index,
-                    shared=shared[different.index(member)],
-                    seed=part_seed(seed, f"{prefix}draws {index}"),
-                )
-            layers.append(layer)
-        return Built(layers, [part for part in shared if part is not None])
+
+        def made() -> Iterator[Layer]:
+            for index, member in enumerate(members):
+                with drawing(seed, f"{prefix}mechanism {index}"):
+                    layer = member.mechanism(
+                        dims,
+                        member.config,
+                        layer_index=index,
+                        shared=shared[different.index(member)],
+                        seed=part_seed(seed, f"{prefix}draws {index}"),
+                    )
+                yield layer
+
+        return Built(made(), [part for part in shared if part is not None])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from attention_impls.contract import Context
 from lra.core.protocol import Rules
-from lra.models.body import Body
+from lra.models.body import Body, Stream
 from lra.models.embedding import Embedding
 from lra.models.head import PairFeatures, pair
 from lra.models.output import Output
@@ -81,7 +81,9 @@ class Model(nn.Module):
         """Return the pooled vectors, (S, D), without pooling those of all positions, (S, N, D); and
         the states after these."""
         x_SND, mask_SN = self.embedding(tokens_SN, mask_SN, first=first)
-        y_SND, states = self.body(x_SND, self._context(mask_SN), states=states)
+        stream = Stream(x_SND)
+        del x_SND
+        y_SND, states = self.body(stream, self._context(mask_SN), states=states)
         return pool(y_SND, mask_SN, self.pooling, self.rules), states
 
     def init_states(self, batch: int, *, length: int) -> list[Any]:

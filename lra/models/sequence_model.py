@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from attention_impls.contract import Context
 from lra.models.block import Memory
 from lra.models.bodies.encoder_decoder import EncoderDecoder
+from lra.models.body import Stream
 from lra.models.embedding import Embedding
 from lra.models.output import Output
 
@@ -49,7 +50,9 @@ class SequenceModel(nn.Module):
         """Return what the decoder reads, (B, M, D)."""
         x_BMD, mask_BM = self.source(source_BM, mask_BM)
         context = Context(query_mask_BN=mask_BM, key_mask_BM=mask_BM, position=self.source.inside)
-        memory_BMD: Tensor = self.body.encoder(x_BMD, context).x_BND
+        stream = Stream(x_BMD)
+        del x_BMD
+        memory_BMD: Tensor = self.body.encoder(stream, context).x_BND
         return memory_BMD
 
     def decode(
@@ -72,7 +75,9 @@ class SequenceModel(nn.Module):
             causal=True, query_mask_BN=mask_BN, key_mask_BM=mask_BN, position=self.target.inside
         )
         memory = Memory(memory_BMD, self.cross_context(mask_BN, source_mask_BM))
-        y_BND, after = self.body(x_BND, context, states=states, memory=memory)
+        stream = Stream(x_BND)
+        del x_BND
+        y_BND, after = self.body(stream, context, states=states, memory=memory)
         return Output(self.head(y_BND), after)
 
     def cross_context(self, mask_BN: Tensor | None, source_mask_BM: Tensor | None) -> Context:

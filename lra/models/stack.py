@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from attention_impls.contract import Context
 from lra.models.block import Block, Memory
-from lra.models.body import Body, Carried
+from lra.models.body import Body, Carried, Stream
 
 
 class Stack(Body):
@@ -34,7 +34,7 @@ class Stack(Body):
 
     def forward(
         self,
-        x_BND: Tensor,
+        stream: Stream,
         context: Context,
         *,
         states: Sequence[Any] | None = None,
@@ -42,6 +42,7 @@ class Stack(Body):
     ) -> Carried:
         """Return (B, N, D), and the states after these positions where some were given. Blocks with
         a cross mechanism read the `memory`."""
+        x_BND = stream.take()
         if states is None:
             for block in self.blocks:
                 if self.recompute and torch.is_grad_enabled():

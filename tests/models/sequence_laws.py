@@ -14,6 +14,7 @@ from lra.core.forms import BlockForm, Size, load_preset
 from lra.core.protocol import Mechanism
 from lra.models import sequence_model
 from lra.models.block import Block
+from lra.models.body import Stream
 from lra.models.language import Slots, build_encoder_decoder, named_layers
 from lra.models.sequence_model import SequenceModel
 
@@ -147,7 +148,7 @@ def a_source_of_padding_alone_leaves_a_decoder_alone(model: SequenceModel) -> No
     alone = deepcopy(model.body.decoder)
     for block in alone.blocks:
         block.cross = block.cross_norm = None
-    assert torch.allclose(found, model.head(alone(x_BND, context).x_BND), atol=1e-12)
+    assert torch.allclose(found, model.head(alone(Stream(x_BND), context).x_BND), atol=1e-12)
     assert not torch.allclose(found, model(tokens(7), given).logits_LC, atol=1e-4)
 
 

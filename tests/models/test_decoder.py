@@ -16,6 +16,7 @@ from lra.core.errors import UnsupportedError, UsageError
 from lra.core.forms import BlockForm, Size, load_preset
 from lra.core.protocol import Mechanism
 from lra.models.bodies.decoder import Decoder
+from lra.models.body import Stream
 from lra.models.embedding import Embedding
 from lra.models.head import TableHead
 from lra.models.language import build_decoder, named_layers
@@ -148,7 +149,7 @@ def test_the_forms_differ_where_they_should() -> None:
     assert post.body.norm is None and isinstance(pre.body.norm, nn.LayerNorm)
     with torch.no_grad():
         x = torch.randn(2, 5, 16)
-        y = post.body(x, Context(causal=True)).x_BND
+        y = post.body(Stream(x), Context(causal=True)).x_BND
     # After a norm every vector has mean 0 and variance 1.
     assert torch.allclose(y.mean(-1), torch.zeros(2, 5), atol=1e-5)
     assert torch.allclose(y.var(-1, unbiased=False), torch.ones(2, 5), atol=1e-2)
@@ -162,7 +163,7 @@ def test_a_mechanism_that_is_not_strictly_causal_is_refused(mechanism: str) -> N
 
 def test_a_decoder_asked_for_later_positions_refuses() -> None:
     with pytest.raises(UsageError):
-        built().body(torch.zeros(1, 3, 16), Context(causal=False))
+        built().body(Stream(torch.zeros(1, 3, 16)), Context(causal=False))
 
 
 def test_a_setting_that_a_mechanism_lacks_and_an_unknown_preset_are_one_line_each() -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from attention_impls.contract import Context
 from lra.core.errors import UnsupportedError, UsageError
 from lra.core.forms import Preset, load_preset
+from lra.models.body import Stream
 from lra.models.sequence_model import SequenceModel, shifted
 
 EVERYWHERE = [
@@ -98,7 +99,7 @@ def test_a_mechanism_that_cannot_fill_its_slot_is_refused(slot: str, mechanism: 
 
 def test_a_decoder_without_a_memory_refuses() -> None:
     with pytest.raises(UsageError, match="encoder's output"):
-        laws.built().body(torch.zeros(1, 3, 16).double(), Context(causal=True))
+        laws.built().body(Stream(torch.zeros(1, 3, 16).double()), Context(causal=True))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from lra.core.catalogue import find, load
 from lra.models import sequence_model
 from lra.models.block import Block
 from lra.models.bodies.encoder_decoder import EncoderDecoder
+from lra.models.body import Stream
 from lra.models.head import TableHead
 from lra.models.sequence_model import SequenceModel
 
@@ -64,10 +65,11 @@ def memory_moved_by_the_target(patch: Patch) -> None:
     plain = EncoderDecoder.forward
 
     def forward(
-        self: EncoderDecoder, x: Tensor, context: Context, *, states=None, memory
+        self: EncoderDecoder, stream: Stream, context: Context, *, states=None, memory
     ) -> object:
+        x = stream.take()
         moved = memory._replace(x_BMD=memory.x_BMD + x.mean(dim=1, keepdim=True))
-        return plain(self, x, context, states=states, memory=moved)
+        return plain(self, Stream(x), context, states=states, memory=moved)
 
     patch.setattr(EncoderDecoder, "forward", forward)
 
@@ -76,9 +78,11 @@ def decoder_reads_itself(patch: Patch) -> None:
     plain = EncoderDecoder.forward
 
     def forward(
-        self: EncoderDecoder, x: Tensor, context: Context, *, states=None, memory
+        self: EncoderDecoder, stream: Stream, context: Context, *, states=None, memory
     ) -> object:
-        return plain(self, x, context, states=states, memory=memory._replace(x_BMD=x))
+        x = stream.take()
+        own = memory._replace(x_BMD=x)
+        return plain(self, Stream(x), context, states=states, memory=own)
 
     patch.setattr(EncoderDecoder, "forward", forward)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from attention_impls.contract import Context
 from lra.core.errors import UnsupportedError, UsageError
 from lra.models.block import Block, Memory
-from lra.models.body import Carried
+from lra.models.body import Carried, Stream
 from lra.models.stack import Stack
 
 
@@ -37,7 +37,7 @@ class Decoder(Stack):
 
     def forward(
         self,
-        x_BND: Tensor,
+        stream: Stream,
         context: Context,
         *,
         states: Sequence[Any] | None = None,
@@ -49,4 +49,4 @@ class Decoder(Stack):
         """
         if not context.causal:
             raise UsageError("a decoder was asked to see later positions; ask causally")
-        return super().forward(x_BND, context, states=states, memory=memory)
+        return super().forward(stream, context, states=states, memory=memory)

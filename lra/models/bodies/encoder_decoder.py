@@ -9,14 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import torch
-from torch import Tensor
 
 from attention_impls.contract import Context
 from lra.core.errors import UnsupportedError, UsageError
 from lra.models.block import Block, Memory
 from lra.models.bodies.decoder import Decoder
 from lra.models.bodies.encoder import Encoder
-from lra.models.body import Body, Carried
+from lra.models.body import Body, Carried, Stream
 
 
 class EncoderDecoder(Body):
@@ -41,7 +40,7 @@ class EncoderDecoder(Body):
 
     def forward(
         self,
-        x_BND: Tensor,
+        stream: Stream,
         context: Context,
         *,
         states: Sequence[Any] | None = None,
@@ -53,7 +52,7 @@ class EncoderDecoder(Body):
         """
         if memory is None:
             raise UsageError("an encoder-decoder has nothing to read; give the encoder's output")
-        carried: Carried = self.decoder(x_BND, context, states=states, memory=memory)
+        carried: Carried = self.decoder(stream, context, states=states, memory=memory)
         return carried
 
     def init_states(

@@ -19,5 +19,5 @@ class Labels(Objective):
 
     def tally(self, output: Output, batch: Batch) -> Counts:
         """Return the same with the number of correctly predicted labels."""
-        right_L = output.logits_LC.argmax(dim=-1) == batch.labels_L
-        return Counts(self.loss(output, batch), right_L.sum())
+        loss = self.loss(output, batch)
+        return Counts(loss, (output.logits_LC.argmax(dim=-1) == batch.labels_L).sum())
