@@ -1,4 +1,5 @@
-"""Presets have the published numbers of parameters, to the last one; nothing is allocated."""
+"""Presets have the numbers of parameters that follow from the published sizes, to the last one;
+nothing is allocated."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def built(preset: Preset, size: str) -> torch.nn.Module:
 @pytest.mark.parametrize(
     ("name", "size"), [(name, size) for name, sizes in PARAMETERS.items() for size in sizes]
 )
-def test_a_preset_has_the_published_number_of_parameters(name: str, size: str) -> None:
+def test_a_preset_has_the_parameters_that_its_published_sizes_make(name: str, size: str) -> None:
     model = built(load_preset(name), size)
     assert all(p.is_meta for p in model.parameters())
     assert parameter_count(model) == PARAMETERS[name][size]

@@ -4,10 +4,12 @@ the command."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 from lra.cli.verify import command
 from lra.verify.laws import LAWS
+from verify.faults.dense import FAULTS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verify.md"
 
@@ -24,3 +26,15 @@ def test_the_page_and_the_command_mean_the_same_by_an_exit_code() -> None:
     lines = re.findall(r"^ *(\d)  (.+)$", str(command.help), re.MULTILINE)
     assert [code for code, _ in rows] == ["0", "1", "2", "3", "4"]
     assert rows == lines
+
+
+def test_the_page_counts_the_planted_faults_of_each_law() -> None:
+    _, _, after = PAGE.read_text().partition("\n## Planted faults\n")
+    text, _, _ = after.partition("\n## ")
+    assert re.findall(r"has (\d+) mechanisms", text) == [str(len(FAULTS))]
+    counted = re.findall(r"^\| `(\w+)` \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    named = re.findall(r"`(\w+)`\s\((\d+)\)", text)
+    found = [(law, int(made)) for law, made, _ in counted] + [(law, int(n)) for law, n in named]
+    assert sorted(found) == sorted(Counter(law for law, _ in FAULTS.values()).items())
+    alone = sum(int(number) for *_, number in counted)
+    assert f"{len(FAULTS) - alone}; {alone} are caught by one law alone" in text
