@@ -55,6 +55,7 @@ class Bigrams(Task):
         classes=32,
         vocabulary=33,
         asks="token",
+        answers_first=1,
         metric="nat",
     )
     Config = BigramsConfig

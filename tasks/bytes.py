@@ -34,6 +34,7 @@ class Bytes(Task):
         classes=256,
         vocabulary=256,
         asks="token",
+        answers_first=0,
         metric="bits_per_byte",
         stand_in="ledgers: names given values and asked for them, and nested brackets",
     )

@@ -18,7 +18,11 @@ from lra.core.errors import UsageError, closest_names, unknown_name
 from lra.core.findings import Case, parse
 from lra.core.protocol import MOST
 
-PAIRS = {"--data": ("TASK=PATH", "text=reviews/"), "--set": ("KEY=VALUE", "features=64")}
+PAIRS = {
+    "--data": ("TASK=PATH", "text=reviews/"),
+    "--set": ("KEY=VALUE", "features=64"),
+    "--slot": ("SLOT=NAME", "cross=linformer"),
+}
 """Flags that take pairs, each with the form of a pair and an example."""
 
 _TIME = re.compile(r"(?:([^hms]+)h)?(?:([^hms]+)m)?(?:([^hms]+)s)?|([^hms]+)")
@@ -93,7 +97,7 @@ def known_names(kind: str) -> list[str]:
     from lra.core import catalogue, scales
 
     match kind:
-        case "suite" | "scale":
+        case "suite" | "scale" | "preset":
             return scales.names(f"{kind}s")
         case "task":
             return catalogue.names("task")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -17,16 +18,18 @@ padding: content (it changes nothing), length (how much there is may), none (tak
 decode: step by step, exact (as in one pass), approximate, none"""
 """Columns of `lra list impls`, by field of `lra.core.cards`."""
 
-KINDS = ("impls", "tasks", "positions", "suites", "scales")
+_FILES = ("presets", "suites", "scales")
+KINDS = ("impls", "tasks", "positions", "presets", "suites", "scales")
 
 
-@click.command("list", short_help="Names: impls, tasks, positions, suites, scales.")
+@click.command("list", short_help="Names: impls, tasks, positions, presets, suites, scales.")
 @click.argument("what", metavar="WHAT", type=flags.Choice(KINDS))
 @click.option("--verbose", is_flag=True, help="All that is declared, settings and defaults too.")
 @options.option(OutputSpec, "as_json")
 def command(what: str, verbose: bool, as_json: bool) -> None:
-    """List names with what they declare; WHAT is impls, tasks, positions, suites or scales."""
-    rows = _files(what) if what in ("suites", "scales") else _cards(what)
+    """List names with what they declare; WHAT is impls, tasks, positions, presets, suites or
+    scales."""
+    rows = _files(what) if what in _FILES else _cards(what)
     if as_json:
         echo_json(rows, indented=True)
     elif verbose:
@@ -47,6 +50,7 @@ def command(what: str, verbose: bool, as_json: bool) -> None:
             "impls": ("name", "title", "year", "time", "causal", "padding", "decode"),
             "tasks": ("name", "title", "classes", "inputs", "source"),
             "positions": ("name", "title", "year", "acts_on"),
+            "presets": ("name", "title", "paper"),
         }.get(what, ("name", "title"))
         # Titles of these files begin with their names.
         table = [
@@ -61,9 +65,13 @@ def command(what: str, verbose: bool, as_json: bool) -> None:
 def _files(what: str) -> list[dict[str, Any]]:
     import msgspec
 
-    from lra.core import scales
+    from lra.core import forms, scales
 
-    load = scales.load_suite if what == "suites" else scales.load_scale
+    load: Callable[[str], msgspec.Struct] = {
+        "presets": forms.load_preset,
+        "suites": scales.load_suite,
+        "scales": scales.load_scale,
+    }[what]
     return [msgspec.to_builtins(load(name)) for name in scales.names(what)]
 
 

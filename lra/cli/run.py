@@ -30,9 +30,11 @@ def command(spec: RunSpec, how: ExecutionSpec) -> int:
     from lra.cli.execute import execute
     from lra.engine.machine.offline import go_offline
     from lra.engine.plan.data import check_sources
+    from lra.engine.plan.network import refuse_contradictions
 
     options.require_mechanism(spec.mechanisms, "run", "performer")
     check_sources(spec.sources)
+    refuse_contradictions(spec.body, spec.preset, spec.slots)
     _refuse_contradictions(spec.suite, options.given(RunSpec, ExecutionSpec))
     if how.offline:
         go_offline()
@@ -41,7 +43,10 @@ def command(spec: RunSpec, how: ExecutionSpec) -> int:
 
 def _refuse_contradictions(suite: Suite, given: Sequence[str]) -> None:
     """Raise `UsageError` for a flag that does not go with the suite, or with another one."""
-    training = ("--task", "--data", "--scale", "--rules", "--baselines", "--profile")
+    training = (
+        *("--task", "--data", "--scale", "--rules", "--baselines", "--profile"),
+        *("--body", "--preset", "--slot"),
+    )
     for flag in (*training, *_OF_TRAININGS):
         if flag in given and not suite.quality:
             raise UsageError(f"suite '{suite.name}' trains nothing; leave {flag} out")

@@ -93,6 +93,20 @@ class AttentionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     card."""
 
 
+def cycle_card(cards: Sequence[AttentionCard]) -> AttentionCard:
+    """Return the declaration of several mechanisms that take turns over a model's layers."""
+    return AttentionCard(
+        title=" + ".join(one.title for one in cards),
+        paper="; ".join(dict.fromkeys(one.paper for one in cards)),
+        year=max(one.year for one in cards),
+        time=" + ".join(dict.fromkeys(one.time for one in cards)),
+        memory=" + ".join(dict.fromkeys(one.memory for one in cards)),
+        weights="convex" if all(one.weights == "convex" for one in cards) else "free",
+        linear=all(one.linear for one in cards),
+        capabilities=meet([one.capabilities for one in cards]),
+    )
+
+
 class PositionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Declaration of one position scheme."""
 
@@ -124,6 +138,9 @@ class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metric: TaskMetric = "accuracy"
     """Figure to quote and choose by. bits_per_byte and nat: the mean loss of an answer, in bits and
     in nat, the less the better."""
+    answers_first: int | None = None
+    """Token of class 0, the others following, where answers are tokens of the sequence; None where
+    they are not."""
     stand_in: str = ""
     """Description of the generated data that stands in where the real data is not at hand; empty if
     the generator is the task."""

@@ -43,6 +43,8 @@ CONTROLS = (NO_MIXING, LOCAL)
 """Mechanisms that show what a task asks for, and compete with none: in no front and no rank."""
 EXACT = "sdpa"
 """Exact attention by torch's fastest kernel: the reference for cost."""
+CYCLE = "+"
+"""Sign between the mechanisms of a cycle, which repeats over a model's layers."""
 FILES = "lra_file_"
 """Prefix of the names of modules that are imported by the path of their file."""
 
@@ -64,10 +66,15 @@ class Target(msgspec.Struct, frozen=True):
     ours: bool
     by_name: bool = False
     """Whether its name comes from somebody's package or from `lra/peers`."""
+    members: tuple[Target, ...] = ()
+    """Mechanisms of a cycle, in the order of the layers; the fields above are then the first's, but
+    for the name, and `ours` tells whether all are."""
 
     @property
     def reference(self) -> str:
         """Return the name that `find` turns back into this target."""
+        if self.members:
+            return CYCLE.join(member.reference for member in self.members)
         if self.ours or self.by_name:
             return self.name
         if self.module.endswith(".py") and self.attribute is None:
@@ -155,6 +162,8 @@ def find(kind: Kind, reference: str) -> Target:
 
 
 def _find(kind: Kind, reference: str) -> Target:
+    if kind == "mechanism" and CYCLE in reference:
+        return _cycle(reference)
     if kind == "mechanism" and reference.startswith(peers.PREFIX):
         module, _, attribute = peers.read(reference).reference.partition(":")
         return Target(kind, reference, module, attribute, ours=False, by_name=True)
@@ -182,6 +191,23 @@ def _find(kind: Kind, reference: str) -> Target:
     raise unknown_name(kind, reference, [*ours, *entry_point_names(kind)])
 
 
+def _cycle(reference: str) -> Target:
+    """Return the target of several mechanisms that take turns over a model's layers."""
+    parts = [part.strip() for part in reference.split(CYCLE)]
+    if not all(parts):
+        raise UsageError(
+            f"mechanism '{reference}': nothing beside a +; write a cycle as full+sliding_window"
+        )
+    members = tuple(find("mechanism", part) for part in parts)
+    return msgspec.structs.replace(
+        members[0],
+        name=CYCLE.join(member.name for member in members),
+        ours=all(member.ours for member in members),
+        by_name=False,
+        members=members,
+    )
+
+
 def _why_incomplete(module: str, attribute: str) -> str:
     """Say what a reference lacks on either side of its colon, and how to complete it."""
     if module.endswith(".py"):
@@ -193,10 +219,11 @@ def _why_incomplete(module: str, attribute: str) -> str:
     return f"{where}; write package.module:{after} or file.py:{after}"
 
 
-def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:
+def expand(kind: Kind, patterns: Iterable[str], *, cycles: bool = False) -> list[Target]:
     """Return the targets of comma lists, wildcards and `all` (ours), each once, in order asked.
 
-    Raises `UsageError` as `find` does, and for a name of ours that an installed package gives, too.
+    Raises `UsageError` as `find` does, for a name of ours that an installed package gives, too, and
+    for a cycle of mechanisms unless `cycles` takes them.
     """
     targets: dict[str, Target] = {}
     for pattern in (part.strip() for entry in patterns for part in entry.split(",")):
@@ -204,6 +231,11 @@ def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:
             continue
         for name in _matches(kind, pattern):
             target = find(kind, name)
+            if target.members and not cycles:
+                raise UsageError(
+                    f"mechanism '{target.name}' is a cycle over the layers of a model, which only "
+                    "a training has; name its mechanisms one by one"
+                )
             other = targets.setdefault(target.name, target)
             if other.reference != target.reference:
                 raise UsageError(

@@ -1,45 +1,14 @@
-"""The form of a network around its mechanisms, and the published models that have it, as frozen
-values."""
+"""Published models as frozen values: form, mechanisms and sizes."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from lra.core.errors import unknown_name
-from lra.core.protocol import Fraction, Frozen, Mechanism, Positive
+from lra.core.protocol import BlockForm, Fraction, Frozen, Mechanism, Positive
 from lra.core.scales import convert, names, read_toml
 
-_FOLDER = Path(__file__).resolve().parents[1] / "bodies"
-
-
-class BlockForm(Frozen, frozen=True, kw_only=True):
-    """Norms, biases and starts of a network, s being a mechanism or an MLP, D the model width.
-
-    The default is the Long Range Arena's encoder.
-    """
-
-    norm: Literal["pre", "post"] = "pre"
-    """pre: x + s(norm(x)). post: norm(x + s(x))."""
-    norm_kind: Literal["layer", "rms"] = "layer"
-    """rms: without mean and bias."""
-    final_norm: bool = True
-    embedding_norm: bool = False
-    activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu_tanh"
-    attention_biases: bool = True
-    mlp_biases: bool = True
-    start: Literal["xavier", "normal", "fan_in"] = "xavier"
-    """Weights at the start. xavier: uniform, tables N(0, 1 / D). normal: all N(0, .02^2). fan_in:
-    N(0, 1 / inputs), tables N(0, 1)."""
-    scaled_residual: bool = False
-    """Weights that write to the residual stream start divided by the root of the number of
-    additions to it."""
-    scaled_input: bool = False
-    """Embedded tokens times sqrt(D)."""
-    tied: bool = True
-    """The table of tokens gives the logits too."""
-    scaled_output: bool = False
-    """Vectors times 1 / sqrt(D) before they meet the tied table."""
+_FOLDER = Path(__file__).resolve().parents[1] / "presets"
 
 
 class Size(Frozen, frozen=True, kw_only=True):
@@ -89,8 +58,8 @@ class Preset(Frozen, frozen=True, kw_only=True):
 
 
 def load_preset(name: str) -> Preset:
-    """Return a preset of `lra/bodies`; raises `UsageError` for an unknown name."""
-    known = names("bodies")
+    """Return a preset of `lra/presets`; raises `UsageError` for an unknown name."""
+    known = names("presets")
     if name not in known:
         raise unknown_name("preset", name, known)
     where = f"preset file '{name}.toml'"

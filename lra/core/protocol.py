@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
@@ -28,6 +29,12 @@ MOST = 2**31
 """Largest count that fits any machine."""
 REPEATS = 10_000
 """Largest number of seeds or processes of one cell."""
+Body = Literal["encoder", "decoder", "encoder_decoder"]
+"""encoder: each position from all others, then one answer per example. decoder: an answer at each
+position, from those up to it. encoder_decoder: a decoder whose layers read an encoder's output."""
+SlotName = Literal["encoder", "decoder", "cross"]
+"""Places for mechanisms in an encoder-decoder; cross reads the encoder's output."""
+SLOTS: tuple[SlotName, ...] = ("encoder", "decoder", "cross")
 Positive = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 Repeats = Annotated[int, msgspec.Meta(ge=1, le=REPEATS)]
 Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -67,6 +74,42 @@ class DataSpec(Frozen, frozen=True, kw_only=True):
     order: Order = "given"
 
 
+class Mechanism(Frozen, frozen=True, kw_only=True):
+    """A mechanism with its configuration, every default filled in."""
+
+    name: str
+    config: dict[str, Any] = {}
+
+
+class BlockForm(Frozen, frozen=True, kw_only=True):
+    """Norms, biases and starts of a network, s being a mechanism or an MLP, D the model width.
+
+    The default is the Long Range Arena's encoder.
+    """
+
+    norm: Literal["pre", "post"] = "pre"
+    """pre: x + s(norm(x)). post: norm(x + s(x))."""
+    norm_kind: Literal["layer", "rms"] = "layer"
+    """rms: without mean and bias."""
+    final_norm: bool = True
+    embedding_norm: bool = False
+    activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu_tanh"
+    attention_biases: bool = True
+    mlp_biases: bool = True
+    start: Literal["lra", "xavier", "normal", "fan_in"] = "lra"
+    """Weights at the start. lra and xavier: uniform, tables N(0, 1) or N(0, 1 / D). normal: all
+    N(0, .02^2). fan_in: N(0, 1 / inputs), tables N(0, 1)."""
+    scaled_residual: bool = False
+    """Weights that write to the residual stream start divided by the root of the number of
+    additions to it."""
+    scaled_input: bool = False
+    """Embedded tokens times sqrt(D)."""
+    tied: bool = True
+    """The table of tokens gives the logits too."""
+    scaled_output: bool = False
+    """Vectors times 1 / sqrt(D) before they meet the tied table."""
+
+
 class ModelSpec(Frozen, frozen=True, kw_only=True):
     """The network around a mechanism."""
 
@@ -94,6 +137,15 @@ class ModelSpec(Frozen, frozen=True, kw_only=True):
     """tied: in each layer W_k starts as a copy of W_q and both are doubled; helps small models to
     find same-token matches in few steps, and favours dot-product attention."""
     causal: bool = False
+    body: Body | UnsetType = UNSET
+    """Network between embedding and head; unset, an encoder or, causal and without pooling, a
+    decoder in the encoder's form."""
+    form: BlockForm | UnsetType = UNSET
+    """Norms, biases and starts of a published model; unset, those of the Long Range Arena."""
+    decoder_position: str | UnsetType = UNSET
+    """Position scheme of an encoder-decoder's target; unset, that of the source."""
+    slots: dict[SlotName, Mechanism] | UnsetType = UNSET
+    """Mechanisms of an encoder-decoder by slot; in those that are not named stands the cell's."""
 
     def __post_init__(self) -> None:
         """Refuse heads that do not share the width evenly."""
@@ -141,13 +193,6 @@ class TrainSpec(Frozen, frozen=True, kw_only=True):
     bucketed: bool = True
     """Batches of similar length, cut to their longest row (on a GPU, to the next multiple of 64);
     False pads every row to the length."""
-
-
-class Mechanism(Frozen, frozen=True, kw_only=True):
-    """A mechanism with its configuration, every default filled in."""
-
-    name: str
-    config: dict[str, Any] = {}
 
 
 class Machine(Frozen, frozen=True, kw_only=True):

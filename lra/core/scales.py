@@ -27,6 +27,7 @@ from lra.core.protocol import (
     Repeats,
     Rows,
     Rules,
+    SlotName,
     TrainSpec,
 )
 from lra.core.validation import toml_path, unknown_key, why_invalid
@@ -57,6 +58,11 @@ class TaskScale(Frozen, frozen=True, kw_only=True):
     """Overrides of the scale's [training]."""
     lra2021: dict[str, dict[str, Any]] = {}
     """Overrides of the scale's [lra2021], key by key."""
+    preset: str | None = None
+    """Published model whose form and positions the network has; None is the arena's own."""
+    slots: dict[SlotName, str] = {}
+    """Mechanisms of an encoder-decoder by slot; in those that are not named stands the one that is
+    measured."""
 
 
 class Scale(Frozen, frozen=True, kw_only=True):
@@ -119,6 +125,10 @@ class QualityBlock(Frozen, frozen=True, kw_only=True):
     order: Order = "given"
     only: tuple[str, ...] = ()
     """Mechanisms that the block is limited to; () is all."""
+    preset: str | None = None
+    """Published model whose form replaces that of the scale's tasks; None keeps it."""
+    slots: dict[SlotName, str] = {}
+    """Slots that replace those of the scale's tasks; {} keeps them."""
 
 
 class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
@@ -210,7 +220,7 @@ class Suite(Frozen, frozen=True, kw_only=True):
 
 
 def names(folder: str) -> list[str]:
-    """Return the names of the shipped `scales` or `suites`, sorted."""
+    """Return the names of the shipped `scales`, `suites` or `presets`, sorted."""
     return sorted(path.stem for path in (_FOLDER / folder).glob("*.toml"))
 
 

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET
 
 from lra.core.errors import LraError, system_reason
 from lra.core.protocol import Frozen, ModelSpec, Rules, TrainSpec
@@ -95,7 +96,9 @@ def of_model(model: ModelSpec, *, inputs: int) -> list[str]:
         "classifier_widths": bool(model.classifier_widths),
         "cls": model.pooling == "cls",
         "dropout": model.dropout > 0 or model.attention_dropout > 0,
+        "encoder_decoder": model.body == "encoder_decoder",
         "first": model.pooling == "first",
+        "form": model.form is not UNSET,
         "no_biases": not model.projection_biases,
         "pairs": inputs > 1,
         "tokens": model.pooling == "none",

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_impls.contract import Context, Layer
-from lra.core.forms import BlockForm
+from lra.core.protocol import BlockForm
 from lra.models.dropout import Dropout
 
 NORM_EPSILON = 1e-6

@@ -15,7 +15,6 @@ from lra.core.errors import UnsupportedError, UsageError
 from lra.core.protocol import ModelSpec, Rules
 from lra.models.block import NORM_EPSILON, Block, Mlp
 from lra.models.bodies.encoder import Encoder
-from lra.models.body import Body
 from lra.models.draws import drawing
 from lra.models.embedding import Embedding
 from lra.models.head import build_head, feature_width
@@ -101,7 +100,7 @@ def build_model(
         features = feature_width(spec.width, inputs, spec.pair_features)
         head = build_head(features, spec.classifier_widths, classes)
     if spec.query_key_start == "tied":
-        _tie_queries_and_keys(body)
+        tie_queries_and_keys(body)
     return Model(
         embedding,
         body,
@@ -120,13 +119,13 @@ def parameter_count(model: nn.Module) -> int:
 
 
 @torch.no_grad()
-def _tie_queries_and_keys(body: Body) -> None:
+def tie_queries_and_keys(model: nn.Module) -> None:
     """Start W_k as a copy of W_q, both doubled, in each pair of them that a layer has.
 
     Without it, small models often miss same-token matches in the steps given. It favours
     dot-product attention, so a protocol must ask for it.
     """
-    for layer in body.modules():
+    for layer in model.modules():
         if not isinstance(layer, Attention):
             continue
         for query, key in layer.matched:

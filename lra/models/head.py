@@ -19,18 +19,23 @@ _CUT_NORMAL_STD = 0.87962566103423978
 
 
 class TableHead(nn.Module):
-    """Logits of tokens from the rows of a table: vectors times `scale`, times the table."""
+    """Logits of tokens from the rows of a table, all or those of a slice: vectors times `scale`,
+    times the table."""
 
-    def __init__(self, table: nn.Embedding, *, scale: float = 1.0) -> None:
+    def __init__(
+        self, table: nn.Embedding, *, scale: float = 1.0, rows: slice | None = None
+    ) -> None:
         super().__init__()
         self.table = table
         self.scale = scale
+        self.rows = rows
 
     def forward(self, x_BND: Tensor) -> Tensor:
         """Return one logit for each row, (B, N, V)."""
         if self.scale != 1.0:
             x_BND = x_BND * self.scale
-        return F.linear(x_BND, self.table.weight)
+        weight_VD = self.table.weight
+        return F.linear(x_BND, weight_VD if self.rows is None else weight_VD[self.rows])
 
 
 def build_head(width: int, hidden: Sequence[int], classes: int) -> nn.Sequential:

@@ -11,15 +11,15 @@ from torch import nn
 from attention_impls.contract import Dims, Layer, Position
 from lra.core import catalogue
 from lra.core.errors import UsageError, unknown_name
-from lra.core.forms import BlockForm, Preset, Size, Slot
-from lra.core.protocol import Mechanism
+from lra.core.forms import Preset, Size, Slot
+from lra.core.protocol import BlockForm, Mechanism
 from lra.models.block import Block, Mlp, build_norm
 from lra.models.bodies.decoder import Decoder
 from lra.models.bodies.encoder import Encoder
 from lra.models.bodies.encoder_decoder import EncoderDecoder
 from lra.models.draws import drawing
 from lra.models.embedding import Embedding
-from lra.models.head import TableHead
+from lra.models.head import TableHead, build_head
 from lra.models.layers import Built, Layers, Member
 from lra.models.model import Model
 from lra.models.sequence_model import SequenceModel
@@ -32,6 +32,16 @@ class Slots(NamedTuple):
     encoder: Layers
     decoder: Layers
     cross: Layers
+
+
+class Answers(NamedTuple):
+    """Classes of a task, which are fewer than the tokens."""
+
+    classes: int
+    first: int | None
+    """Token of class 0, the others following; None where classes are no tokens."""
+    widths: Sequence[int] | None = None
+    """Hidden widths of a head of linear layers; None for a table of tokens or classes."""
 
 
 def named_layers(cycle: Sequence[Mechanism]) -> Layers:
@@ -78,14 +88,17 @@ def build_decoder(
     layers: Layers,
     position: type[Position],
     dropout: float = 0.0,
+    attention_dropout: float | None = None,
+    answers: Answers | None = None,
     seed: int = 0,
 ) -> Model:
     """Return a decoder on the CPU, in float32: its `forward(tokens_SN)` gives logits (S, N, V) of
-    the token after each.
+    the token after each, or of the classes of a task.
 
-    Raises `UnsupportedError` for a mechanism that is not strictly causal.
+    Attention has the same dropout where none is named. Raises `UnsupportedError` for a mechanism
+    that is not strictly causal.
     """
-    dims = stack_dims(size, form, dropout)
+    dims = stack_dims(size, form, dropout if attention_dropout is None else attention_dropout)
     with drawing(seed, "position"):
         positions = position(dims)
     embedding = build_embedding(size, form, positions, dropout=dropout, seed=seed)
@@ -93,7 +106,7 @@ def build_decoder(
     return Model(
         embedding,
         decoder,
-        build_output(size, form, embedding, seed=seed),
+        build_output(size, form, embedding, answers=answers, seed=seed),
         pooling="none",
         rules="fixed",
         causal=True,
@@ -109,15 +122,17 @@ def build_encoder_decoder(
     slots: Slots,
     positions: tuple[type[Position], type[Position]],
     dropout: float = 0.0,
+    attention_dropout: float | None = None,
+    answers: Answers | None = None,
     seed: int = 0,
 ) -> SequenceModel:
     """Return an encoder-decoder on the CPU, in float32, with one table of tokens for source, target
     and, where the form is tied, output.
 
-    `positions` are those of source and target. Raises `UnsupportedError` for a mechanism that
-    cannot fill its slot.
+    `positions` are those of source and target. Attention has the same dropout where none is named.
+    Raises `UnsupportedError` for a mechanism that cannot fill its slot.
     """
-    dims = stack_dims(size, form, dropout)
+    dims = stack_dims(size, form, dropout if attention_dropout is None else attention_dropout)
     embeddings = []
     for stack, position in zip(("encoder", "decoder"), positions, strict=True):
         with drawing(seed, f"{stack} position"):
@@ -133,7 +148,8 @@ def build_encoder_decoder(
     encoder = Encoder(blocks, norm=_final_norm(size, form), shared=encoding.shared)
     decoder = _decoder(size, form, decoding, crossing, dropout=dropout, seed=seed, stack="decoder")
     body = EncoderDecoder(encoder, decoder)
-    return SequenceModel(source, target, body, build_output(size, form, source, seed=seed))
+    head = build_output(size, form, source, answers=answers, seed=seed)
+    return SequenceModel(source, target, body, head)
 
 
 def _decoder(
@@ -216,11 +232,24 @@ def build_embedding(
     return embedding
 
 
-def build_output(size: Size, form: BlockForm, embedding: Embedding, *, seed: int) -> nn.Module:
-    """Return the head: the table of tokens again, or a table of its own."""
-    table = embedding.tokens
-    if not form.tied:
+def build_output(
+    size: Size,
+    form: BlockForm,
+    embedding: Embedding,
+    *,
+    answers: Answers | None = None,
+    seed: int,
+) -> nn.Module:
+    """Return the head: the table of tokens again, the rows of it that are answers, or a head of its
+    own."""
+    table, rows, scale = embedding.tokens, None, size.width**-0.5 if form.scaled_output else 1.0
+    if answers is not None and form.tied and answers.first is not None:
+        rows = slice(answers.first, answers.first + answers.classes)
+    elif answers is not None or not form.tied:
+        classes = size.vocabulary if answers is None else answers.classes
         with drawing(seed, "head"):
-            table = nn.Embedding(size.vocabulary, size.width)
+            if answers is not None and answers.widths is not None:
+                return build_head(size.width, answers.widths, classes)
+            table = nn.Embedding(classes, size.width)
             start_table(table, form)
-    return TableHead(table, scale=size.width**-0.5 if form.scaled_output else 1.0)
+    return TableHead(table, scale=scale, rows=rows)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from attention_impls.contract import Layer
-from lra.core.forms import BlockForm
+from lra.core.protocol import BlockForm
 from lra.models.block import Block
 
 NORMAL_STD = 0.02
@@ -19,7 +19,8 @@ _PROJECTIONS = ("query", "key", "value", "output")
 @torch.no_grad()
 def start_table(table: nn.Embedding, form: BlockForm) -> None:
     """Draw a table of tokens."""
-    stds = {"xavier": table.embedding_dim**-0.5, "normal": NORMAL_STD, "fan_in": 1.0}
+    width = table.embedding_dim
+    stds = {"lra": 1.0, "xavier": width**-0.5, "normal": NORMAL_STD, "fan_in": 1.0}
     nn.init.normal_(table.weight, std=stds[form.start])
 
 
@@ -28,7 +29,8 @@ def start_blocks(blocks: Sequence[Block], form: BlockForm) -> None:
     """Draw the projections of attention and the MLPs, and scale the weights that write to the
     residual stream where the form says so.
 
-    Under `xavier` they are as they were built. Layers without such projections start by themselves.
+    Under `lra` and `xavier` they are as they were built. Layers without such projections start by
+    themselves.
     """
     writing: list[nn.Linear] = []
     additions = 0
@@ -36,7 +38,7 @@ def start_blocks(blocks: Sequence[Block], form: BlockForm) -> None:
         branches = [block.mechanism] if block.cross is None else [block.mechanism, block.cross]
         linears = [*(one for layer in branches for one in _projections(layer)), block.mlp.widen]
         for linear in (*linears, block.mlp.narrow):
-            if form.start != "xavier":
+            if form.start in ("normal", "fan_in"):
                 std = NORMAL_STD if form.start == "normal" else linear.in_features**-0.5
                 nn.init.normal_(linear.weight, std=std)
                 if linear.bias is not None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import torch
+from msgspec import UNSET
 
-from attention_impls.contract import Layer, MechanismConfig, Position
-from lra.core.cards import TaskMetric
+from attention_impls.contract import Position
+from lra.core.cards import Capabilities, TaskMetric, meet
 from lra.core.dataset import Dataset
-from lra.core.protocol import ModelSpec, Rules, TrainSpec
-from lra.models.build import build_model
-from lra.models.layers import Layers
+from lra.core.forms import Size
+from lra.core.protocol import BlockForm, ModelSpec, Rules, TrainSpec
+from lra.models.build import build_model, tie_queries_and_keys
+from lra.models.language import Answers, Slots, build_decoder, build_encoder_decoder
 from lra.models.model import Model
+from lra.models.sequence_model import SequenceModel
 from lra.training.batches import Collator
 from lra.training.objectives.labels import Labels
 from lra.training.objectives.objective import Objective
@@ -57,27 +61,84 @@ class Training:
         )
 
 
+class Network(NamedTuple):
+    """Mechanisms and position schemes of a model."""
+
+    slots: Slots
+    """In a model of one stack, all three are the same."""
+    positions: tuple[type[Position], type[Position]]
+    """Those of source and target; in a model of one stack, both are the same."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Requests that all of its mechanisms can honour."""
+        return meet([layers.capabilities for layers in self.slots])
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether all of its mechanisms weigh values by shares that sum to 1."""
+        members = (member for layers in self.slots for member in layers.cycle)
+        return all(member.mechanism.card.weights == "convex" for member in members)
+
+
 def model_for(
     dataset: Dataset,
     spec: ModelSpec,
     *,
-    mechanism: type[Layer],
-    config: MechanismConfig,
-    position: type[Position],
+    network: Network,
     rules: Rules,
     seed: int,
     picture_width: int | None = None,
-) -> Model:
-    """Return a model with the sizes that a data set needs, on the CPU."""
-    return build_model(
-        spec,
-        layers=Layers.of(mechanism, config),
-        position=position,
+    answers_first: int | None = None,
+) -> Model | SequenceModel:
+    """Return a model with the sizes that a data set needs, on the CPU.
+
+    `answers_first` is the token that class 0 stands for, the others following; None where classes
+    are no tokens.
+    """
+    if spec.body != "encoder_decoder" and spec.form is UNSET:
+        return build_model(
+            spec,
+            layers=network.slots.decoder,
+            position=network.positions[0],
+            vocabulary=dataset.vocabulary,
+            classes=dataset.classes,
+            inputs=dataset.inputs,
+            length=dataset.length,
+            picture_width=picture_width,
+            rules=rules,
+            seed=seed,
+        )
+    own = BlockForm(tied=False, attention_biases=spec.projection_biases)
+    form = own if spec.form is UNSET else spec.form
+    size = Size(
+        layers=spec.layers,
+        width=spec.width,
+        qkv_width=spec.qkv_width,
+        heads=spec.heads,
+        mlp_width=spec.mlp_width,
         vocabulary=dataset.vocabulary,
-        classes=dataset.classes,
-        inputs=dataset.inputs,
         length=dataset.length,
-        picture_width=picture_width,
-        rules=rules,
-        seed=seed,
     )
+    shared: dict[str, Any] = {
+        "dropout": spec.dropout,
+        "attention_dropout": spec.attention_dropout,
+        "answers": Answers(
+            dataset.classes,
+            answers_first,
+            spec.classifier_widths if spec.form is UNSET else None,
+        ),
+        "seed": seed,
+    }
+    model: Model | SequenceModel
+    if spec.body == "encoder_decoder":
+        model = build_encoder_decoder(
+            size, form, slots=network.slots, positions=network.positions, **shared
+        )
+    else:
+        model = build_decoder(
+            size, form, layers=network.slots.decoder, position=network.positions[0], **shared
+        )
+    if spec.query_key_start == "tied":
+        tie_queries_and_keys(model)
+    return model

@@ -51,7 +51,7 @@ def test_a_preset_has_the_parameters_that_its_published_sizes_make(name: str, si
 
 
 def test_every_size_of_every_preset_is_held() -> None:
-    assert {name: set(load_preset(name).sizes) for name in names("bodies")} == {
+    assert {name: set(load_preset(name).sizes) for name in names("presets")} == {
         name: set(sizes) for name, sizes in PARAMETERS.items()
     }
 

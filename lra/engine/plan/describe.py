@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import msgspec
 
-from lra.core.cards import AttentionCard, PositionCard, TaskCard
+from lra.core.cards import AttentionCard, PositionCard, TaskCard, cycle_card
 from lra.core.catalogue import Target
 from lra.core.errors import LraError, UsageError, unknown_name
 from lra.core.hashing import source_hash, value_hash
@@ -42,7 +42,10 @@ class Description:
     """Default configuration, in plain values."""
     unavailable: str | None
     """Reason why it cannot be imported; None where it can."""
-    _describer: Describer = field(repr=False, compare=False)
+    members: tuple[Description, ...] = ()
+    """Those of the mechanisms of a cycle, whose own defaults are by name; each is configured by
+    itself."""
+    _describer: Describer = field(kw_only=True, repr=False, compare=False)
 
     def configure(self, changes: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Return the full configuration with these fields changed, checked, in plain values.
@@ -96,6 +99,8 @@ class Describer:
 
         Raises `UsageError` for a name from the user that the module lacks.
         """
+        if target.members:
+            return self._describe_cycle(target)
         found = self.ask(Request(target))
         if found.misnamed and not target.by_name:
             raise UsageError(f"{target.kind} '{target.name}': {found.unavailable}")
@@ -103,6 +108,20 @@ class Describer:
         if found.card is not None:
             card = cast(Card, msgspec.convert(found.card, CARDS[target.kind]))
         return Description(target, card, found.defaults, found.unavailable, _describer=self)
+
+    def _describe_cycle(self, target: Target) -> Description:
+        """Return the declaration of several mechanisms in turns: together they can do what each of
+        them can."""
+        members = tuple(map(self.describe, target.members))
+        cards = [one.card for one in members if isinstance(one.card, AttentionCard)]
+        return Description(
+            target,
+            cycle_card(cards) if len(cards) == len(members) else None,
+            {one.target.name: one.defaults for one in members},
+            next((one.unavailable for one in members if one.unavailable is not None), None),
+            members,
+            _describer=self,
+        )
 
     def ask(self, request: Request) -> Answer:
         """Return the answer to a request, from the cache if it is there."""

@@ -19,7 +19,6 @@ from lra.engine.jobs import Job
 from lra.engine.plan.axes import timing_points
 from lra.engine.plan.peers import Subject, peer_pairs
 from lra.engine.plan.planner import Planner, portable_part
-from lra.engine.plan.versions import position_version
 
 
 def efficiency_jobs(run: Planner, block: EfficiencyBlock, number: int) -> Iterator[Job]:
@@ -83,7 +82,8 @@ def _subjects(run: Planner, block: EfficiencyBlock) -> list[Subject]:
     """Mechanisms to measure, with the settings that the suite chooses."""
     suite = run.spec.suite
     if not suite.pairs:
-        found = run.with_anchors(True, block.beside)
+        # A layer of a cycle is a layer of one of its mechanisms.
+        found = [one for one in run.with_anchors(True, block.beside) if not one.members]
         named = {*block.only, *block.beside}
         return [(target, {}) for target in found if not block.only or target.name in named]
     pairs = peer_pairs(suite, run.mechanisms)
@@ -110,7 +110,7 @@ def _context_versions(run: Planner, task: Target, model: ModelSpec) -> Versions:
     sizes = () if card is None else (card.vocabulary, card.classes, card.inputs)
     return {
         **declared(of_model(model, inputs=1 if card is None else card.inputs)),
-        **position_version(model.position),
+        **run.network_versions(model),
         f"sizes/{task.name}": value_hash(sizes),
     }
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from lra.core import catalogue
-from lra.core.cards import TaskCard
+from lra.core.cards import AttentionCard, TaskCard
 from lra.core.catalogue import Target
 from lra.core.cells import (
     BaselineCell,
@@ -23,18 +24,28 @@ from lra.core.cells import (
     QualityCell,
 )
 from lra.core.errors import UsageError
+from lra.core.forms import load_preset
 from lra.core.hashing import value_hash
-from lra.core.protocol import Mechanism, ModelSpec
+from lra.core.protocol import Mechanism, ModelSpec, Rules, SlotName
 from lra.core.scales import QualityBlock, Scale
 from lra.core.versions import EDITS, Versions
 from lra.engine.jobs import Job
 from lra.engine.machine.provenance import library_version
 from lra.engine.plan.data import sources_by_task
 from lra.engine.plan.describe import Describer
+from lra.engine.plan.network import in_body, in_form, slots_of
 from lra.engine.plan.settings import Settings
 from lra.engine.plan.spec import RunSpec
-from lra.engine.plan.versions import data_version, measure_hash, mechanism_hash, mechanism_versions
+from lra.engine.plan.versions import (
+    data_version,
+    measure_hash,
+    mechanism_hash,
+    mechanism_versions,
+    position_version,
+)
 
+Named = Mapping[SlotName, str]
+"""Names of mechanisms by slot."""
 _HOME = Path(__file__).resolve().parents[3]
 
 
@@ -55,7 +66,7 @@ class Planner:
         self._configured: dict[tuple[Target, bytes], Mechanism] = {}
         self._owners = _owners() if spec.edits else {}
         self.settings = Settings(spec.settings)
-        self.mechanisms = catalogue.expand("mechanism", spec.mechanisms)
+        self.mechanisms = catalogue.expand("mechanism", spec.mechanisms, cycles=True)
         self.unavailable = find_unavailable(self.mechanisms, self.describer)
         self.tasks = catalogue.expand("task", spec.tasks)
 
@@ -66,11 +77,41 @@ class Planner:
         """Return the tasks of a block: those asked for, else its own."""
         return self.tasks or catalogue.expand("task", block.tasks)
 
-    def model_of(self, task: Target, scale: Scale) -> ModelSpec:
-        """Network for a task: causal, with an answer at each token, where the task needs that."""
-        model = self.settings.override("model", scale.model_spec(task.name))
-        card = self.card_of(task)
-        return model.by_token() if card is not None and card.asks == "token" else model
+    def model_of(
+        self, task: Target, scale: Scale, *, preset: str | None = None, slots: Named | None = None
+    ) -> ModelSpec:
+        """Network for a task, in the body that it needs; preset and slots are those of a suite's
+        block, before a person's and after the scale's."""
+        asked, settings = self.spec, scale.task(task.name)
+        named = asked.slots or slots or settings.slots
+        rules = asked.rules or scale.rules
+
+        def chosen(name: str) -> tuple[Mechanism, AttentionCard]:
+            target = catalogue.find("mechanism", name)
+            mechanism = self.in_scale(target, scale, rules, task)
+            card = self.described(target).card
+            assert isinstance(card, AttentionCard), "an unavailable one has no configuration"
+            return mechanism, card
+
+        model, form = scale.model_spec(task.name), asked.preset or preset or settings.preset
+        published = None if form is None else load_preset(form)
+        if published is not None:
+            model = in_form(model, published)
+        return in_body(
+            self.settings.override("model", model),
+            self.card_of(task),
+            task.name,
+            body=asked.body,
+            preset=published,
+            slots=slots_of(named, chosen),
+        )
+
+    def in_scale(self, target: Target, scale: Scale, rules: Rules, task: Target) -> Mechanism:
+        """Return a mechanism, or a cycle of them, with the settings that a scale chooses for it."""
+        if not target.members:
+            return self.mechanism_for(target, scale.settings(target.name, rules, task.name))
+        members = [self.in_scale(member, scale, rules, task) for member in target.members]
+        return Mechanism(name=target.name, config={one.name: one.config for one in members})
 
     def card_of(self, task: Target) -> TaskCard | None:
         """Return a task's card; None where it cannot be read."""
@@ -86,6 +127,16 @@ class Planner:
         """Return the version of a task's data, as the run has it."""
         return data_version(task, real=task.name in self.sources)
 
+    def network_versions(self, model: ModelSpec) -> Versions:
+        """Return the versions of what a network names beside the mechanism that is measured:
+        positions, and mechanisms of other slots."""
+        found = position_version(model.position)
+        if model.decoder_position is not UNSET:
+            found |= position_version(model.decoder_position)
+        for one in {} if model.slots is UNSET else model.slots.values():
+            found |= self.versions_of(catalogue.find("mechanism", one.name))
+        return found
+
     def mechanism_for(self, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
         """Return a mechanism with the settings of the run's files, overridden by a person's."""
         asked = (target, msgspec.json.encode(chosen, order="sorted"))
@@ -93,7 +144,7 @@ class Planner:
             config = self.settings.configure(
                 target,
                 self.described(target),
-                asked_for=target in self.mechanisms,
+                asked_for=any(target in (one, *one.members) for one in self.mechanisms),
                 scale=chosen,
             )
             self._configured[asked] = Mechanism(name=target.name, config=config)

@@ -19,7 +19,7 @@ from lra.engine.jobs import Job
 from lra.engine.plan.data import data_spec, refuse_misspelled_tasks
 from lra.engine.plan.devices import refuse_devices
 from lra.engine.plan.planner import Planner, portable_part
-from lra.engine.plan.versions import measure_hash, position_version
+from lra.engine.plan.versions import measure_hash
 from tasks.sources.data_hash import answers_hash
 
 _SCORED = ("measure/baselines.py", "measure/baselines_by_token.py")
@@ -83,7 +83,7 @@ def _first_trainings(
         if block.only and target.name not in block.only:
             continue
         for task in run.tasks_of(block):
-            yield target, task, _first(run, scale, block.threads, target, task, data[task.name])
+            yield target, task, _first(run, scale, block, target, task, data[task.name])
 
 
 def _data(run: Planner, scale: Scale, tasks: Iterable[Target]) -> dict[str, DataSpec]:
@@ -94,10 +94,10 @@ def _data(run: Planner, scale: Scale, tasks: Iterable[Target]) -> dict[str, Data
 
 
 def _first(
-    run: Planner, scale: Scale, threads: int, target: Target, task: Target, data: DataSpec
+    run: Planner, scale: Scale, block: QualityBlock, target: Target, task: Target, data: DataSpec
 ) -> QualityCell:
     """First seed of a training, at the task's own rate."""
-    model = run.model_of(task, scale)
+    model = run.model_of(task, scale, preset=block.preset, slots=block.slots)
     _refuse_lost_answers(run, task, model)
     training = scale.train_spec(task.name)
     if data.rules == "lra2021":
@@ -108,9 +108,9 @@ def _first(
         scale=scale.name,
         machine=run.machine,
         torch=run.torch,
-        threads=threads,
+        threads=block.threads,
         versions=_versions(run, target, task, data, model, training),
-        mechanism=run.mechanism_for(target, scale.settings(target.name, data.rules, task.name)),
+        mechanism=run.in_scale(target, scale, data.rules, task),
         data=data,
         model=model,
         training=training,
@@ -149,7 +149,7 @@ def _versions(
         used.append("data/shuffled")
     return {
         **declared(used),
-        **position_version(model.position),
+        **run.network_versions(model),
         **run.versions_of(target, *parts),
         **run.data_version(task),
     }

@@ -13,7 +13,7 @@ import msgspec
 from lra.core.cells import Device, Direction, Dtype, Execution, Level, Mode
 from lra.core.findings import Case
 from lra.core.options import Option, Seconds
-from lra.core.protocol import Frozen, Machine, Repeats, Rules, Track
+from lra.core.protocol import Body, Frozen, Machine, Repeats, Rules, SlotName, Track
 from lra.core.scales import Suite
 from lra.engine.machine.host import cache_folder, default_device, machine
 
@@ -89,6 +89,27 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
             metavar="N",
         ),
     ] = None
+    body: Annotated[
+        Body | None,
+        Option("Network of the tasks asked for. Default: the one that each task needs."),
+    ] = None
+    preset: Annotated[
+        str | None,
+        Option(
+            "Published model whose form and positions the network has: "
+            "gpt2, bart, t5 and others, see list presets.",
+            metavar="NAME",
+            names="preset",
+        ),
+    ] = None
+    slots: Annotated[
+        dict[SlotName, str],
+        Option(
+            "Mechanism of a slot of an encoder-decoder: encoder, decoder or cross. Those of --impl "
+            "stand in the slots that are not named.",
+            "--slot",
+        ),
+    ] = {}
     device: OnDevice = msgspec.field(default_factory=default_device)
     devices: Annotated[
         Counted,

@@ -7,6 +7,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from lra.core import catalogue
 from lra.core.errors import UsageError
 from lra.core.scales import ErrorBlock
 from lra.engine.jobs import Job
@@ -28,6 +29,8 @@ def plan_suite(spec: RunSpec) -> list[Job]:
     if spec.profile:
         spec = replace(spec, suite=replace(spec.suite, efficiency=(), error=()))
     run, blocks = Planner(spec), spec.suite
+    if not blocks.quality:
+        catalogue.expand("mechanism", spec.mechanisms)
     trained = profile_jobs if spec.profile else quality_jobs
     timed = [block for block in blocks.efficiency if block.device in (None, spec.device)]
     found: dict[str, Job] = {}

@@ -50,12 +50,18 @@ and timing; cost: the declarations that the record of a timing or a profile repe
 def mechanism_versions(target: Target, description: Description, *parts: str) -> Versions:
     """Return the versions of a mechanism and of `parts` of it, such as `decode`.
 
-    Other people's mechanism has the hash of its sources; an unavailable one that of the reason.
+    Other people's mechanism has the hash of its sources; an unavailable one that of the reason; a
+    cycle has those of its members.
     """
+    found: Versions = {}
+    if target.members:
+        for member, one in zip(target.members, description.members, strict=True):
+            found |= mechanism_versions(member, one, *parts)
+        return found
     feature = f"mechanism/{target.name}"
     if target.ours and description.unavailable is None:
         return declared([feature, *(f"{feature}/{part}" for part in parts)])
-    found: Versions = {feature: mechanism_hash(target, description, "call")}
+    found = {feature: mechanism_hash(target, description, "call")}
     if "cost" in parts:
         found[f"{feature}/cost"] = mechanism_hash(target, description, "cost")
     return found

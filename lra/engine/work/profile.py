@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from attention_impls.contract import Position
-from lra.core import catalogue
 from lra.core.cells import ProfileCell
 from lra.engine.jobs import Job, Outcome, Progress, Report
 from lra.engine.work.data import load
-from lra.engine.work.mechanism import device, load_mechanism
+from lra.engine.work.mechanism import device, load_network
 from lra.measure.profile import measure_profile
 from lra.models.build import parameter_count
 from lra.training.setup import Training, model_for
@@ -18,20 +14,18 @@ from lra.training.setup import Training, model_for
 def run(cell: ProfileCell, job: Job, report: Report) -> Outcome:
     """Return the time of a step, of its parts and of its operators."""
     place = device(cell.device)
-    mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
-    position = catalogue.load(catalogue.find("position", cell.model.position))
+    network = load_network(cell.model, cell.mechanism, job.mechanism)
     report(Progress(phase="data"))
     task, dataset = load(cell.data, job)
     report(Progress(phase="build"))
     model = model_for(
         dataset,
         cell.model,
-        mechanism=mechanism,
-        config=config,
-        position=cast(type[Position], position),
+        network=network,
         rules=cell.data.rules,
         seed=0,
         picture_width=task.card.picture_width(cell.data.length),
+        answers_first=task.card.answers_first,
     )
     measured = measure_profile(
         model,
@@ -40,7 +34,7 @@ def run(cell: ProfileCell, job: Job, report: Report) -> Outcome:
             cell.training,
             seed=0,
             rules=cell.data.rules,
-            pad_to_length=mechanism.card.capabilities.padding != "content",
+            pad_to_length=network.capabilities.padding != "content",
         ),
         device=place,
         seconds=cell.seconds,

@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
 # Imported before the fork, or the first optimiser of every worker would pay for it.
 import torch._dynamo
 
-from attention_impls.contract import Position
-from lra.core import catalogue
 from lra.core.cards import TaskMetric
 from lra.core.cells import QualityCell
 from lra.core.records import CurvePoint, Failure, Metric
@@ -26,9 +24,10 @@ from lra.engine.jobs import Job, Outcome, Progress, Report
 from lra.engine.process import torchrun
 from lra.engine.process.error_text import one_line
 from lra.engine.work.data import load
-from lra.engine.work.mechanism import device, load_mechanism
+from lra.engine.work.mechanism import device, load_network
 from lra.measure.trained_attention import measure_trained_attention
 from lra.models.build import parameter_count
+from lra.models.model import Model
 from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
 from lra.training.loop import Run, train
@@ -57,24 +56,22 @@ def as_rank(cell: QualityCell, job: Job, report: Report) -> Outcome:
 def _train(
     cell: QualityCell, job: Job, report: Report, place: torch.device, ranks: Ranks
 ) -> Outcome:
-    mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
-    position = catalogue.load(catalogue.find("position", cell.model.position))
+    network = load_network(cell.model, cell.mechanism, job.mechanism)
     report(Progress(phase="data"))
     task, dataset = load(cell.data, job)
     report(Progress(phase="build"))
-    pad_to_length = mechanism.card.capabilities.padding != "content"
+    pad_to_length = network.capabilities.padding != "content"
     checkpoint = Path(job.checkpoint) if job.checkpoint else None
     stop = _Stop()
 
     model = model_for(
         dataset,
         cell.model,
-        mechanism=mechanism,
-        config=config,
-        position=cast(type[Position], position),
+        network=network,
         rules=cell.data.rules,
         seed=cell.seed,
         picture_width=task.card.picture_width(cell.data.length),
+        answers_first=task.card.answers_first,
     )
     method: dict[str, Any] = {
         "device": place.type,
@@ -114,13 +111,13 @@ def _train(
             method=method,
         )
     metrics = _scores(trained, cell.metric)
-    if dataset.test.by_token and mechanism.card.capabilities.decode != "none":
+    if isinstance(model, Model) and dataset.test.by_token and network.capabilities.decode != "none":
         report(Progress(phase="decode"))
         with _noting_errors(method, "decode"):
             agreement = decode_agreement(model, dataset.test, place)
             metrics["decode_agreement"] = Metric.share(agreement)
     attended = None
-    if mechanism.card.weights == "convex":
+    if isinstance(model, Model) and network.is_convex:
         report(Progress(phase="look"))
         with _noting_errors(method, "look"):
             attended = measure_trained_attention(
