@@ -70,7 +70,7 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
         with name_task_errors(target):
             spec, task, data = _prepare(target, settings, real, cache_folder())
         name = prepared_name(target.file, spec)
-        echo(f"{target.name}: {spec.source}, hash {name}, rules {spec.rules}")
+        echo(f"{target.name}: {spec.source}, folder {name}, rules {spec.rules}")
         for part, tally in tallies(data).items():
             echo(f"  {part:<10} {data_check.describe_split(tally)}")
         for index in _shown_examples(data.test, examples):
@@ -140,4 +140,4 @@ def _baselines(task: Task, data: Dataset) -> dict[str, float]:
     found = baselines_by_token(data, task.card.metric) if data.test.by_token else baselines(data)
     found |= task.rules_of_thumb(data)
     best = task.floor(data)
-    return found if best is None else {**found, "floor": best}
+    return found if best is None else {**found, "best possible": best}

@@ -139,7 +139,7 @@ def describe_split(tally: Tally) -> str:
         span = f"{tally.shortest} to {span} (mean {mean:.0f})"
     shares = " ".join(f"{share:.1%}" for share in tally.labels / tally.rows)
     answers = f"labels {shares}" if shares else f"{tally.asked / tally.rows:.4g} asked of each"
-    too = f", {tally.repeated} repeated" if tally.repeated else ""
+    too = f", {tally.repeated} equal to an earlier one" if tally.repeated else ""
     too += "".join(f", {count} also in {split}" for split, count in tally.elsewhere.items())
     if tally.printed:
         too += f", {tally.printed} written as b'...'"

@@ -148,5 +148,7 @@ def _text(value: Any) -> str:
             for key, entry in value.items()
         )
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_text, value))}]"
+        tables = any(isinstance(entry, dict) for entry in value)
+        own = (f"({_text(entry)})" if tables else _text(entry) for entry in value)
+        return f"[{', '.join(own)}]"
     return str(value)

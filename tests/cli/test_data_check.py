@@ -97,7 +97,7 @@ def test_repeats_and_printed_bytes_are_counted_and_no_defect(lra, tmp_path):
     ran = lra("data", "check", "text", "--from", ".")
     assert ran.returncode == 0 and ran.stdout.startswith("text: 66 sound rows, no defect")
     train, validation, test = ran.stdout.splitlines()[1:]
-    assert train.endswith(", 1 repeated, 2 written as b'...'")
+    assert train.endswith(", 1 equal to an earlier one, 2 written as b'...'")
     assert validation.endswith(", 1 also in train, 1 written as b'...'")
     assert test.endswith("labels 100.0%")
 

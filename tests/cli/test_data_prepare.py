@@ -143,7 +143,7 @@ def test_a_generated_set_lies_where_a_run_looks_for_it(lra, monkeypatch, tmp_pat
 
     monkeypatch.setattr("tasks.listops.ListOps.generate", generate)
     shown = lra("data", "show", "--task", "listops", "--scale", TINY[3])
-    assert shown.returncode == 0 and f"listops: generated, hash {place.name}" in shown.stdout
+    assert shown.returncode == 0 and f"listops: generated, folder {place.name}" in shown.stdout
 
 
 @pytest.mark.parametrize(
