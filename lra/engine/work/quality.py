@@ -114,13 +114,15 @@ def _train(
             method=method,
         )
     metrics = _scores(trained, cell.metric)
-    if dataset.test.by_token and mechanism.card.capabilities.decode != "none":
+    has_source = dataset.test.has_source
+    decodes = dataset.test.by_token and not has_source
+    if decodes and mechanism.card.capabilities.decode != "none":
         report(Progress(phase="decode"))
         with _noting_errors(method, "decode"):
             agreement = decode_agreement(model, dataset.test, place)
             metrics["decode_agreement"] = Metric.share(agreement)
     attended = None
-    if mechanism.card.weights == "convex":
+    if mechanism.card.weights == "convex" and not has_source:
         report(Progress(phase="look"))
         with _noting_errors(method, "look"):
             attended = measure_trained_attention(
