@@ -35,7 +35,7 @@ class Example(NamedTuple):
     tokens: tuple[npt.NDArray[np.integer], ...]
     """One array a sequence: one, or two of a pair; all of one dtype for a task."""
     label: int | npt.NDArray[np.integer]
-    """An array where each token has one."""
+    """An array where each token has one, of a source and the asked sequence one after the other."""
 
 
 OnDefect = Callable[[DataError], None]
@@ -90,6 +90,12 @@ class Task(ABC):
     def vocabulary(self) -> int:
         """Number of token ids; a task whose configuration decides it overrides this."""
         return self.card.vocabulary
+
+    @property
+    def token_parts(self) -> tuple[int, ...]:
+        """Sizes of the parts that a token consists of, the lowest first, as in `Dataset.parts`; a
+        task whose tokens have several overrides this."""
+        return ()
 
     @abstractmethod
     def generate(self, split: SplitName, rows: int) -> Split:
@@ -147,7 +153,10 @@ class Task(ABC):
         tokens = tuple(tokens[: self.length].copy() for tokens in example.tokens)
         if self.card.asks == "example":
             return Example(example.split, tokens, example.label)
-        return Example(example.split, tokens, np.asarray(example.label)[: self.length].copy())
+        ends = np.cumsum([len(whole) for whole in example.tokens])[:-1]
+        told = np.split(np.asarray(example.label), ends)
+        labels = np.concatenate([labels[: self.length] for labels in told])
+        return Example(example.split, tokens, labels)
 
     def joined(self, examples: Sequence[Example]) -> Split:
         """Return examples as one split."""
@@ -172,6 +181,7 @@ class Task(ABC):
             vocabulary=self.vocabulary,
             length=self.length,
             inputs=self.card.inputs,
+            parts=self.token_parts,
         )
 
     def real_dataset(self, splits: Mapping[SplitName, Split]) -> Dataset:

@@ -17,6 +17,10 @@ Decode = Literal["none", "approximate", "exact"]
 Softmax = Literal["always", "configured", "in the limit", "approximates", "of its own", "never"]
 Weights = Literal["convex", "normalised", "free"]
 TaskMetric = Literal["accuracy", "bits_per_byte", "nat"]
+Asks = Literal["example", "token", "sequence", "query"]
+
+_ASKED_OF: dict[Asks, int] = {"token": 1, "sequence": 2, "query": 2}
+"""Sequences of an example whose tokens are asked; one with one label may have any number."""
 
 # From the weakest claim to the strongest.
 _CAUSAL: tuple[Causal, ...] = ("no", "values-only", "strict")
@@ -127,14 +131,16 @@ class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vocabulary: int
     """Number of token ids, padding included where the task has any."""
     inputs: int = 1
-    """Sequences per example: 2 for pairs of documents."""
+    """Sequences per example: 2 for pairs of documents, and for a source and what is asked of it."""
     length: int | None = None
     """Tokens of every sequence, where the task has a single length; None is any."""
     picture: bool = False
     """Whether a sequence is a square picture, grey values row by row."""
-    asks: Literal["example", "token"] = "example"
-    """token: each of many tokens has a label of its own, predicted from the tokens up to it alone:
-    by strictly causal mechanisms."""
+    asks: Asks = "example"
+    """example: an example has one label. token: each of many tokens has a label of its own,
+    predicted from the tokens up to it alone: by strictly causal mechanisms. sequence: the second of
+    two sequences is what was generated so far of an answer to the first, and each of its tokens
+    asks for the next. query: the second holds queries, and each asks by itself."""
     metric: TaskMetric = "accuracy"
     """Figure to quote and choose by. bits_per_byte and nat: the mean loss of an answer, in bits and
     in nat, the less the better."""
@@ -151,9 +157,10 @@ class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return math.isqrt(length) if self.picture else None
 
     def __post_init__(self) -> None:
-        """Refuse token labels for a task of several sequences."""
-        if self.asks == "token" and self.inputs != 1:
+        """Refuse a number of sequences that cannot be asked so."""
+        needed = _ASKED_OF.get(self.asks, self.inputs)
+        if self.inputs != needed:
             raise UsageError(
-                f"its card asks for each token of {self.inputs} sequences, and a model answers for "
-                'each token of one; set inputs = 1 or asks = "example" there'
+                f'its card has asks = "{self.asks}" and inputs = {self.inputs}; set inputs = '
+                f"{needed}, or asks to what it is"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -34,17 +35,19 @@ class Split:
     """(examples * inputs + 1,)"""
     labels: npt.NDArray[np.integer]
     """(examples,) int64; where each token has one, (total,) int16, `UNASKED` for tokens without a
-    question."""
+    question, and for all tokens of a source."""
     inputs: int = 1
     by_token: bool = False
-    """Whether each token has a label, rather than each example."""
+    """Whether each token has a label, rather than each example. Of two sequences the first is then
+    a source, and the tokens of the second are asked."""
 
     def __post_init__(self) -> None:
         """Check that the three buffers fit together, and that examples of labelled tokens have one
-        sequence."""
-        if self.by_token and self.inputs != 1:
+        sequence, or a source and another."""
+        if self.by_token and self.inputs > 2:
             raise ValueError(
-                f"tokens have labels in examples of {self.inputs} sequences; make it one sequence"
+                f"tokens have labels in examples of {self.inputs} sequences; make it one sequence, "
+                "or a source and one whose tokens are asked"
             )
         labelled = len(self.tokens) if self.by_token else len(self)
         if len(self.starts) != len(self) * self.inputs + 1 or len(self.labels) != labelled:
@@ -58,6 +61,11 @@ class Split:
     def __len__(self) -> int:
         """Number of examples."""
         return (len(self.starts) - 1) // self.inputs
+
+    @property
+    def has_source(self) -> bool:
+        """Whether an example is a source, and a sequence whose tokens have labels."""
+        return self.by_token and self.inputs == 2
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
@@ -102,6 +110,17 @@ class Dataset:
     length: int
     """Longest sequence that a model must take, a prepended class token not counted."""
     inputs: int = 1
+    parts: tuple[int, ...] = ()
+    """Sizes of the parts that a token consists of, such as a key and its value; () where it has one
+    alone. Its id is their number in mixed radix, the first part lowest: a + size of a * b."""
+
+    def __post_init__(self) -> None:
+        """Check that the parts make up the vocabulary."""
+        if self.parts and prod(self.parts) != self.vocabulary:
+            raise ValueError(
+                f"parts of {self.parts} make {prod(self.parts)} tokens, the vocabulary has "
+                f"{self.vocabulary}; make them the same"
+            )
 
     @property
     def rows(self) -> Rows:

@@ -32,6 +32,10 @@ def build(
     assert cell.model is not None, "the planner gives a model to every cell of this level"
     if cell.mode == "decode":
         raise UnsupportedError("decoding is measured at level layer; leave the other levels out")
+    if task.asks in ("sequence", "query"):
+        raise UnsupportedError(
+            "whole models are timed on tasks without a source; choose another task, or level layer"
+        )
     model = build_model(
         cell.model,
         layers=Layers.of(mechanism, config),

@@ -19,6 +19,7 @@ class Embedding(nn.Module):
     With `class_token` a learned vector, zero at the start, stands before the input at position 0.
     Under `fixed` rules it is always real; under `lra2021` it inherits the mask of the first token.
     Vectors of tokens are multiplied by `scale`; with `norm`, their sum with positions is normed.
+    A token of several `parts`, see `Dataset.parts`, has the sum of one row for each.
     """
 
     def __init__(
@@ -32,9 +33,12 @@ class Embedding(nn.Module):
         rules: Rules,
         scale: float = 1.0,
         norm: nn.Module | None = None,
+        parts: tuple[int, ...] = (),
     ) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(vocabulary, width)
+        self.parts = parts
+        self.tokens = nn.Embedding(sum(parts) if parts else vocabulary, width)
+        """One row for each token; or for each value of the first part, then of the next."""
         self.class_token = nn.Parameter(torch.zeros(width)) if class_token else None
         self.position = position
         self.scale = scale
@@ -56,7 +60,7 @@ class Embedding(nn.Module):
         Token ids may be of any integer dtype; they widen only here. `first` is the position of the
         first of them, where they continue earlier ones.
         """
-        x_BND = self.tokens(tokens_BN.long())
+        x_BND = self._rows(tokens_BN.long())
         if self.scale != 1.0:
             x_BND = x_BND * self.scale
         if self.class_token is not None:
@@ -73,3 +77,16 @@ class Embedding(nn.Module):
         if self.norm is not None:
             x_BND = self.norm(x_BND)
         return self.dropout(x_BND), mask_BN
+
+    def _rows(self, tokens_BN: Tensor) -> Tensor:
+        """Return each token's row, or the sum of its parts' rows, (B, N, D)."""
+        if not self.parts:
+            row_BND: Tensor = self.tokens(tokens_BN)
+            return row_BND
+        places, first = [], 0
+        for size in self.parts:
+            places.append(first + tokens_BN % size)
+            tokens_BN = tokens_BN // size
+            first += size
+        sum_BND: Tensor = self.tokens(torch.stack(places)).sum(dim=0)
+        return sum_BND

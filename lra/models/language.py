@@ -35,13 +35,15 @@ class Slots(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Classes of a task, which are fewer than the tokens."""
+    """Classes of a task, which are fewer than its tokens, and the parts of a token."""
 
     classes: int
     first: int | None
     """Token of class 0, the others following; None where classes are no tokens."""
     widths: Sequence[int] | None = None
     """Hidden widths of a head of linear layers; None for a table of tokens or classes."""
+    parts: tuple[int, ...] = ()
+    """Sizes of the parts that a token consists of, as in `Dataset.parts`."""
 
 
 def named_layers(cycle: Sequence[Mechanism]) -> Layers:
@@ -101,7 +103,8 @@ def build_decoder(
     dims = stack_dims(size, form, dropout if attention_dropout is None else attention_dropout)
     with drawing(seed, "position"):
         positions = position(dims)
-    embedding = build_embedding(size, form, positions, dropout=dropout, seed=seed)
+    parts = () if answers is None else answers.parts
+    embedding = build_embedding(size, form, positions, dropout=dropout, seed=seed, parts=parts)
     decoder = _decoder(size, form, layers.build(dims, seed=seed), dropout=dropout, seed=seed)
     return Model(
         embedding,
@@ -134,10 +137,12 @@ def build_encoder_decoder(
     """
     dims = stack_dims(size, form, dropout if attention_dropout is None else attention_dropout)
     embeddings = []
+    parts = () if answers is None else answers.parts
     for stack, position in zip(("encoder", "decoder"), positions, strict=True):
         with drawing(seed, f"{stack} position"):
             placed = position(dims)
-        embeddings.append(build_embedding(size, form, placed, dropout=dropout, seed=seed))
+        own = build_embedding(size, form, placed, dropout=dropout, seed=seed, parts=parts)
+        embeddings.append(own)
     source, target = embeddings
     target.tokens = source.tokens
     encoding, decoding, crossing = (
@@ -214,7 +219,13 @@ def stack_dims(size: Size, form: BlockForm, dropout: float) -> Dims:
 
 
 def build_embedding(
-    size: Size, form: BlockForm, position: Position, *, dropout: float, seed: int
+    size: Size,
+    form: BlockForm,
+    position: Position,
+    *,
+    dropout: float,
+    seed: int,
+    parts: tuple[int, ...] = (),
 ) -> Embedding:
     """Return the embedding of tokens with their positions."""
     with drawing(seed, "embedding"):
@@ -227,6 +238,7 @@ def build_embedding(
             rules="fixed",
             scale=size.width**0.5 if form.scaled_input else 1.0,
             norm=build_norm(form, size.width) if form.embedding_norm else None,
+            parts=parts,
         )
         start_table(embedding.tokens, form)
     return embedding

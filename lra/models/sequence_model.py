@@ -1,6 +1,6 @@
 """The whole model from sequence to sequence: two embeddings, an encoder-decoder, a head.
 
-B examples, M source tokens, N target tokens, D model width, V vocabulary
+B examples, M source tokens, N target tokens, T of them with a label, D model width, V vocabulary
 """
 
 from __future__ import annotations
@@ -37,14 +37,16 @@ class SequenceModel(nn.Module):
         given_BN: Tensor,
         source_mask_BM: Tensor | None = None,
         mask_BN: Tensor | None = None,
+        asked_T: Tensor | None = None,
     ) -> Output:
-        """Return logits, (B, N, V): those at n are of the target's token n.
+        """Return logits, (B, N, V): those at n are of the target's token n; or (T, V), for the
+        places `asked_T` alone, counted row by row from 0 to B N - 1.
 
         `given_BN` is the target shifted by `shifted`. Masks are True where a token is real; None
         where nothing is padded.
         """
         memory_BMD = self.encode(source_BM, source_mask_BM)
-        return self.decode(given_BN, memory_BMD, source_mask_BM, mask_BN)
+        return self.decode(given_BN, memory_BMD, source_mask_BM, mask_BN, asked_T=asked_T)
 
     def encode(self, source_BM: Tensor, mask_BM: Tensor | None = None) -> Tensor:
         """Return what the decoder reads, (B, M, D)."""
@@ -62,10 +64,11 @@ class SequenceModel(nn.Module):
         source_mask_BM: Tensor | None = None,
         mask_BN: Tensor | None = None,
         *,
+        asked_T: Tensor | None = None,
         states: Sequence[Any] | None = None,
         first: int = 0,
     ) -> Output:
-        """Return logits, (B, N, V), from what `encode` returned.
+        """Return logits, (B, N, V) or (T, V), from what `encode` returned.
 
         Tokens that continue earlier ones come with the `states` after these, and `first` is the
         position of the first of them.
@@ -77,8 +80,10 @@ class SequenceModel(nn.Module):
         memory = Memory(memory_BMD, self.cross_context(mask_BN, source_mask_BM))
         stream = Stream(x_BND)
         del x_BND
-        y_BND, after = self.body(stream, context, states=states, memory=memory)
-        return Output(self.head(y_BND), after)
+        vectors, after = self.body(stream, context, states=states, memory=memory)
+        if asked_T is not None:
+            vectors = vectors.flatten(0, 1).index_select(0, asked_T)
+        return Output(self.head(vectors), after)
 
     def cross_context(self, mask_BN: Tensor | None, source_mask_BM: Tensor | None) -> Context:
         """Return the request of the cross layers: all of the source's real tokens, and no

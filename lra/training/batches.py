@@ -6,12 +6,13 @@ rows in the same batches, and compute the same for a mechanism whose padding is 
 mechanisms under one seed see the same batches, too.
 
     E examples, S = E * inputs sequences (pairs interleaved), N tokens, T tokens with a label,
-    L labels
+    L labels; where examples have a source, S = E sequences beside it, and M tokens of a source
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,10 @@ from lra.core.dataset import PAD, UNASKED, Split
 from lra.core.protocol import Rules
 
 Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_ALL, _SOURCE, _ASKED = slice(None), slice(1), slice(1, 2)
+"""Sequences of an example."""
 
 POOL = 50
 """Number of batches sorted by length together: with fifty, padding is a few per cent of the
@@ -34,8 +39,8 @@ class Order:
     An epoch is a permutation that depends on the seed and the epoch alone, cut into the fewest
     batches of at most `batch` rows, of equal size or one apart. With `by_length`, pools of `POOL`
     batches (at most a quarter of an epoch, so that batches change from epoch to epoch) are sorted
-    by length before they are cut, and the batches are shuffled afterwards. For a pair the longer
-    document counts.
+    by length before they are cut, and the batches are shuffled afterwards. For two sequences the
+    longer one counts.
     """
 
     def __init__(self, split: Split, batch: int, seed: int, *, by_length: bool) -> None:
@@ -92,26 +97,31 @@ class Batch:
     asked_T: Tensor | None = None
     """Places of the tokens with a label, counted row by row; None where examples have labels. A
     mask would say the same, but its count is in its values: a GPU would be waited for."""
+    source_EM: Tensor | None = None
+    """Token ids of the sources, where examples have one; all else is then of the other
+    sequences."""
+    source_mask_EM: Tensor | None = None
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device; the copy to a GPU does not wait."""
         if device.type != "cuda":
             return self
-        mask = None if self.mask_SN is None else _send(self.mask_SN, device)
-        asked = None if self.asked_T is None else _send(self.asked_T, device)
-        tokens, labels = _send(self.tokens_SN, device), _send(self.labels_L, device)
-        if tokens.dtype == torch.uint16:
-            # torch copies no inputs of a CUDA graph in the smaller dtypes.
-            tokens = tokens.to(torch.int32)
-        return Batch(tokens, mask, labels, asked)
+        return Batch(
+            _widened(_send(self.tokens_SN, device)),
+            _send_any(self.mask_SN, device),
+            _send(self.labels_L, device),
+            _send_any(self.asked_T, device),
+            None if self.source_EM is None else _widened(_send(self.source_EM, device)),
+            _send_any(self.source_mask_EM, device),
+        )
 
 
 class Collator:
     """Rows of a split to a padded batch: one gather from the flat buffer.
 
     Every sequence is padded to `length`; None cuts each batch to its longest, rounded up to a
-    `multiple`, but to no more than the split's longest. Under `lra2021` rules the mask is `id > 0`,
-    whatever that hides, as in the original.
+    `multiple`, but to no more than the split's longest. Sources are cut apart from what is asked of
+    them. Under `lra2021` rules the mask is `id > 0`, whatever that hides, as in the original.
     """
 
     def __init__(
@@ -127,7 +137,7 @@ class Collator:
         self.length, self.multiple = length, multiple
         self.columns = np.arange(max(int(lengths.max(initial=1)), length or 1))
         self.rules = rules
-        self.by_token = split.by_token
+        self.by_token, self.has_source = split.by_token, split.has_source
         self.answers_E = _answers(split)
         """Number of labels of each example."""
 
@@ -137,8 +147,10 @@ class Collator:
 
     @property
     def has_one_length(self) -> bool:
-        """Whether all batches have the same length."""
-        return len({self.padded(int(longest)) for longest in np.unique(self.lengths_SI)}) == 1
+        """Whether all batches have the same length, of sources and of others."""
+        apart = self.lengths_SI.T if self.has_source else [self.lengths_SI]
+        padded = [{self.padded(int(longest)) for longest in np.unique(own)} for own in apart]
+        return all(len(lengths) == 1 for lengths in padded)
 
     def padded(self, longest: int) -> int:
         """Return the length of a batch whose longest sequence is so long."""
@@ -149,8 +161,34 @@ class Collator:
 
     def __call__(self, rows: Indices) -> Batch:
         """Return the batch of these rows, in this order."""
-        starts_S = self.starts_SI.take(rows, axis=0).ravel()
-        lengths_S = self.lengths_SI.take(rows, axis=0).ravel()
+        places_SN, tokens_SN, mask_SN = self._gathered(rows, _ASKED if self.has_source else _ALL)
+        if self.by_token:
+            labels_SN = self.labels.take(places_SN, mode="clip")
+            if mask_SN is not None:
+                labels_SN[~mask_SN] = UNASKED
+            asked_SN = labels_SN != UNASKED
+            labels = labels_SN[asked_SN].astype(np.int64)
+            asked = torch.from_numpy(np.flatnonzero(asked_SN))
+        else:
+            labels, asked = self.labels.take(rows), None
+        source = source_mask = None
+        if self.has_source:
+            _, source_EM, source_mask_EM = self._gathered(rows, _SOURCE)
+            source = torch.from_numpy(source_EM)
+            source_mask = self._mask(source_EM, source_mask_EM)
+        return Batch(
+            torch.from_numpy(tokens_SN),
+            self._mask(tokens_SN, mask_SN),
+            torch.from_numpy(labels),
+            asked,
+            source,
+            source_mask,
+        )
+
+    def _gathered(self, rows: Indices, which: slice) -> _Gathered:
+        """Return places in the buffer, tokens and mask of some sequences of each row, padded."""
+        starts_S = self.starts_SI.take(rows, axis=0)[:, which].ravel()
+        lengths_S = self.lengths_SI.take(rows, axis=0)[:, which].ravel()
         length = self.padded(int(lengths_S.max()))
         columns_N = self.columns[:length]
         places_SN = starts_S[:, None] + columns_N
@@ -161,23 +199,20 @@ class Collator:
         if lengths_S.min() < length:
             mask_SN = columns_N < lengths_S[:, None]
             tokens_SN[~mask_SN] = PAD
-        if self.by_token:
-            labels_SN = self.labels.take(places_SN, mode="clip")
-            if mask_SN is not None:
-                labels_SN[~mask_SN] = UNASKED
-            asked_SN = labels_SN != UNASKED
-            labels = labels_SN[asked_SN].astype(np.int64)
-            asked = torch.from_numpy(np.flatnonzero(asked_SN))
-        else:
-            labels, asked = self.labels.take(rows), None
+        return _Gathered(places_SN, tokens_SN, mask_SN)
+
+    def _mask(self, tokens_SN: npt.NDArray[np.integer], mask_SN: Mask | None) -> Tensor | None:
+        """Return the mask that the rules have."""
         if self.rules == "lra2021":
             mask_SN = tokens_SN != PAD
-        return Batch(
-            torch.from_numpy(tokens_SN),
-            None if mask_SN is None else torch.from_numpy(mask_SN),
-            torch.from_numpy(labels),
-            asked,
-        )
+        return None if mask_SN is None else torch.from_numpy(mask_SN)
+
+
+class _Gathered(NamedTuple):
+    places_SN: Indices
+    tokens_SN: npt.NDArray[np.integer]
+    mask_SN: Mask | None
+    """None where nothing is padded."""
 
 
 def _answers(split: Split) -> Indices:
@@ -190,3 +225,12 @@ def _answers(split: Split) -> Indices:
 
 def _send(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def _send_any(tensor: Tensor | None, device: torch.device) -> Tensor | None:
+    return None if tensor is None else _send(tensor, device)
+
+
+def _widened(tokens: Tensor) -> Tensor:
+    # torch copies no inputs of a CUDA graph in the smaller dtypes.
+    return tokens.to(torch.int32) if tokens.dtype == torch.uint16 else tokens

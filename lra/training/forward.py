@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import TrainSpec
@@ -31,5 +31,8 @@ def forward(model: nn.Module, batch: Batch, autocast: torch.dtype | None) -> Out
     place = batch.tokens_SN.device.type
     with nullcontext() if autocast is None else torch.autocast(place, autocast):
         asked = () if batch.asked_T is None else (batch.asked_T,)
-        output: Output = model(batch.tokens_SN, batch.mask_SN, *asked)
+        given: tuple[Tensor | None, ...] = (batch.tokens_SN, batch.mask_SN)
+        if batch.source_EM is not None:
+            given = (batch.source_EM, batch.tokens_SN, batch.source_mask_EM, batch.mask_SN)
+        output: Output = model(*given, *asked)
     return output

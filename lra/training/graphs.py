@@ -110,11 +110,20 @@ class _Recorder:
 
 
 def _tensors(batch: Batch) -> list[Tensor]:
-    parts = (batch.tokens_SN, batch.mask_SN, batch.labels_L, batch.asked_T)
-    return [part for part in parts if part is not None]
+    return [part for part in _parts(batch) if part is not None]
 
 
 def _shape(batch: Batch) -> object:
     """Key of all properties in which the graphs of two batches differ."""
-    parts = (batch.tokens_SN, batch.mask_SN, batch.labels_L, batch.asked_T)
-    return tuple(None if part is None else tuple(part.shape) for part in parts)
+    return tuple(None if part is None else tuple(part.shape) for part in _parts(batch))
+
+
+def _parts(batch: Batch) -> tuple[Tensor | None, ...]:
+    return (
+        batch.tokens_SN,
+        batch.mask_SN,
+        batch.labels_L,
+        batch.asked_T,
+        batch.source_EM,
+        batch.source_mask_EM,
+    )

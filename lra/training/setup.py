@@ -127,6 +127,7 @@ def model_for(
             dataset.classes,
             answers_first,
             spec.classifier_widths if spec.form is UNSET else None,
+            dataset.parts,
         ),
         "seed": seed,
     }

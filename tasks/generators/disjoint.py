@@ -26,7 +26,7 @@ _CANDIDATES = 2048
 class Drawn:
     """A batch of finished candidates as padded matrices."""
 
-    tokens_RIN: npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
+    tokens_RIN: npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.int32]
     """Rows, inputs of each row, slots; slots that are not kept hold 0."""
     kept_RIN: npt.NDArray[np.bool_]
     labels: npt.NDArray[np.integer]

@@ -51,6 +51,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Longest sequence that a model must take; of a whole source, the longest there is."""
     inputs: Positive
     by_token: bool
+    parts: tuple[Positive, ...] = ()
+    """Sizes of the parts of a token, as in `Dataset.parts`."""
     rows: dict[SplitName, int]
     bytes: dict[SplitName, int]
     """Size of each split's file."""

@@ -1,7 +1,7 @@
 """Prepared sets: a task's data as Arrow files on disk, read back without a copy.
 
 A set lies in a folder: train.arrow, validation.arrow and test.arrow (Arrow IPC, one record batch
-each: `tokens` and `label`, a list of labels where each token has one) and facts.json. The trainer's
+each: `tokens` and `label`, lists of labels where each token has one) and facts.json. The trainer's
 arrays are views of the memory-mapped files, so a set is loaded in milliseconds and shared by all
 workers of a machine.
 """
@@ -33,6 +33,7 @@ def write_set(data: Dataset, task: str, folder: Path) -> Facts:
         length=data.length,
         inputs=data.inputs,
         by_token=data.test.by_token,
+        parts=data.parts,
         rows={name: len(split) for name, split in data},
         bytes={name: split_file(folder, name).stat().st_size for name in SPLITS},
         checksums={name: checksum(split_file(folder, name)) for name in SPLITS},
@@ -51,6 +52,7 @@ def open_prepared(folder: Path) -> Dataset:
         vocabulary=facts.vocabulary,
         length=facts.length,
         inputs=facts.inputs,
+        parts=facts.parts,
     )
     for name, split in data:
         if what := misfit(data, split):
@@ -92,7 +94,15 @@ def misfit(data: Dataset, split: Split) -> str:
     label = _outside(split.labels, UNASKED if split.by_token else 0, data.classes)
     if label is not None:
         return f"has the label {label}, outside 0 to {data.classes - 1}"
+    if split.has_source and _asks_of_sources(split):
+        return "has a label at a token of a source, where nothing is asked"
     return ""
+
+
+def _asks_of_sources(split: Split) -> bool:
+    """Whether the first sequence of an example has a label."""
+    asked = np.append(0, np.cumsum(split.labels != UNASKED))
+    return bool(np.any(asked[split.starts[1::2]] > asked[split.starts[:-1:2]]))
 
 
 def _outside(values: npt.NDArray[np.integer], lowest: int, end: int) -> int | None:
@@ -109,15 +119,20 @@ def _outside(values: npt.NDArray[np.integer], lowest: int, end: int) -> int | No
 
 
 def _write(split: Split, path: Path) -> None:
-    tokens = pa.LargeListArray.from_arrays(pa.array(split.starts), pa.array(split.tokens))
-    if split.inputs > 1:
-        tokens = pa.FixedSizeListArray.from_arrays(tokens, split.inputs)
-    labels = pa.array(split.labels)
+    tokens, labels = _by_sequence(split, split.tokens), pa.array(split.labels)
     if split.by_token:
-        labels = pa.LargeListArray.from_arrays(pa.array(split.starts), labels)
+        labels = _by_sequence(split, split.labels)
     batch = pa.record_batch({"tokens": tokens, "label": labels})
     with pa.OSFile(os.fspath(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
+
+
+def _by_sequence(split: Split, values: npt.NDArray[np.integer]) -> pa.Array:
+    """One value for each token as lists, one for each example."""
+    lists = pa.LargeListArray.from_arrays(pa.array(split.starts), pa.array(values))
+    if split.inputs == 1:
+        return lists
+    return pa.FixedSizeListArray.from_arrays(lists, split.inputs)
 
 
 def _read(folder: Path, facts: Facts, name: SplitName) -> Split:
@@ -129,14 +144,14 @@ def _read(folder: Path, facts: Facts, name: SplitName) -> Split:
         tokens, labels = batch.column("tokens"), batch.column("label")
         if pa.types.is_fixed_size_list(tokens.type) != (facts.inputs > 1):
             raise damaged(folder, f"facts.json says another number of inputs than {path.name} has")
-        if pa.types.is_large_list(labels.type) != facts.by_token:
+        if pa.types.is_integer(labels.type) == facts.by_token:
             raise damaged(folder, f"facts.json says other labels than {path.name} has")
         if len(batch) != facts.rows[name]:
             raise damaged(folder, f"{path.name} has {len(batch)} of {facts.rows[name]} rows")
         if facts.inputs > 1:
             tokens = tokens.values
         if facts.by_token:
-            labels = labels.values
+            labels = (labels.values if facts.inputs > 1 else labels).values
         return Split(
             tokens.values.to_numpy(zero_copy_only=True),
             tokens.offsets.to_numpy(zero_copy_only=True),

@@ -39,10 +39,24 @@ def test_shuffled_sequences_hold_the_same_tokens_in_another_order_always_the_sam
     assert sum(not np.array_equal(*pair) for pair in pairs) >= 5
 
 
-def test_tokens_with_labels_are_not_shuffled_and_are_of_one_sequence():
+def test_tokens_with_labels_are_not_shuffled():
     with pytest.raises(ValueError, match="lost with its place"):
         whole(BY_TOKEN).shuffled()
-    rows = [np.ones(3, dtype=np.uint8)] * 4
-    Split.of(rows, np.zeros(12), by_token=True)
-    with pytest.raises(ValueError, match="2 sequences"):
-        Split.of(rows, np.zeros(12), inputs=2, by_token=True)
+
+
+def test_tokens_with_labels_are_of_one_sequence_or_of_a_source_and_another():
+    rows = [np.ones(3, dtype=np.uint8)] * 6
+    one, two = (Split.of(rows, np.zeros(18), inputs=n, by_token=True) for n in (1, 2))
+    assert [split.has_source for split in (one, two, PAIRS)] == [False, True, False]
+    assert len(two) == 3 and two.first(2).labels.shape == (12,)
+    with pytest.raises(ValueError, match="3 sequences"):
+        Split.of(rows, np.zeros(18), inputs=3, by_token=True)
+    with pytest.raises(ValueError, match="do not fit 17 labels of tokens"):
+        Split.of(rows, np.zeros(17), inputs=2, by_token=True)
+
+
+def test_parts_of_tokens_make_up_the_vocabulary():
+    known = {"classes": 2, "length": 9, "inputs": 2}
+    assert Dataset(PAIRS, PAIRS, PAIRS, vocabulary=50, parts=(5, 10), **known).parts == (5, 10)
+    with pytest.raises(ValueError, match=r"\(5, 9\) make 45 tokens, the vocabulary has 50"):
+        Dataset(PAIRS, PAIRS, PAIRS, vocabulary=50, parts=(5, 9), **known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -12,6 +12,7 @@ from cells import toy_cell
 from attention_impls.baseline.identity import Identity
 from attention_impls.dense.sdpa import Sdpa
 from attention_impls.positions.sinusoidal import Sinusoidal
+from lra.core.cards import TaskCard
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import ModelSpec
@@ -92,3 +93,12 @@ def test_the_cell_counts_the_whole_model() -> None:
 def test_a_model_does_not_decode() -> None:
     with pytest.raises(UnsupportedError, match="level layer"):
         build(cell(mode="decode"), Sdpa, Sdpa.Config(), Sinusoidal, Text.card)
+
+
+@pytest.mark.parametrize("asks", ["sequence", "query"])
+def test_tasks_with_a_source_are_not_timed_as_other_models(
+    asks: Literal["sequence", "query"],
+) -> None:
+    card = TaskCard(title="", source="", classes=3, vocabulary=9, inputs=2, asks=asks)
+    with pytest.raises(UnsupportedError, match="without a source"):
+        build(cell(), Sdpa, Sdpa.Config(), Sinusoidal, card)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 
+from lra.models.embedding import Embedding
 from lra.models.model import Model
 
 Build = Callable[..., Model]
@@ -47,3 +48,40 @@ def test_dropout_falls_on_the_embedded_input(build: Build) -> None:
     assert 0.4 < (x == 0).float().mean() < 0.6
     x, _ = embedding.eval()(torch.ones(50, 6, dtype=torch.uint8), None)
     assert (x != 0).all()
+
+
+def embedding(build: Build, **options: object) -> Embedding:
+    return Embedding(
+        60,
+        8,
+        position=build().embedding.position,
+        class_token=False,
+        dropout=0.0,
+        rules="fixed",
+        **options,
+    )
+
+
+def test_a_token_of_several_parts_has_the_sum_of_their_rows(build: Build) -> None:
+    several = embedding(build, parts=(3, 4, 5))
+    assert several.tokens.weight.shape == (3 + 4 + 5, 8)
+    first, second, third = several.tokens.weight.split([3, 4, 5])
+    tokens = torch.arange(60, dtype=torch.uint8).reshape(4, 15)
+    x, _ = several(tokens, None)
+    places = torch.arange(15.0)[:, None]
+    for token, found in zip(range(60), (x - places).flatten(0, 1), strict=True):
+        a, b, c = token % 3, token // 3 % 4, token // 12
+        torch.testing.assert_close(found, first[a] + second[b] + third[c])
+
+
+def test_tokens_of_one_part_are_embedded_as_ever(build: Build) -> None:
+    plain = embedding(build)
+    tokens = torch.arange(60).reshape(4, 15)
+    places = torch.arange(15.0)[:, None]
+    assert torch.equal(plain(tokens, None)[0], plain.tokens.weight[tokens] + places)
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        one = embedding(build)
+        torch.manual_seed(3)
+        table = torch.nn.Embedding(60, 8)
+    assert torch.equal(one.tokens.weight, table.weight)

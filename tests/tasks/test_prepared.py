@@ -11,7 +11,7 @@ import pytest
 from set_reader import arrays, same
 
 from lra.core.cards import TaskCard
-from lra.core.dataset import SPLITS, Split
+from lra.core.dataset import SPLITS, UNASKED, Split
 from lra.core.errors import DataError
 from lra.core.protocol import DataSpec, Rows
 from tasks.contract import Example, Part, Task, TaskConfig
@@ -47,6 +47,25 @@ def pairs():
     return Pairs(TaskConfig(), length=99)
 
 
+class Asked(Task):
+    """A source and a sequence whose tokens are asked, each token of two parts."""
+
+    card = TaskCard(title="asked", source="", classes=3, vocabulary=300, inputs=2, asks="query")
+    Config = TaskConfig
+    token_parts = (15, 20)
+    asks_of_source = False
+
+    def generate(self, split, rows):
+        pieces = [np.arange(1, n + 2, dtype=np.uint16) for n in range(2 * rows)]
+        labels = [np.full(len(piece), n % 2 - 1) for n, piece in enumerate(pieces)]
+        labels[2][0] = 0 if self.asks_of_source else UNASKED
+        return Split.of(pieces, np.concatenate(labels), inputs=2, by_token=True)
+
+
+def asked():
+    return Asked(TaskConfig(), length=99)
+
+
 @pytest.fixture
 def place(tmp_path):
     return tmp_path / "cache" / "1f3c"
@@ -59,15 +78,40 @@ def prepared(place):
 
 
 @pytest.mark.parametrize(
-    "task", [pairs(), ListOps(ListOpsConfig(), length=64)], ids=["pairs", "listops"]
+    "task",
+    [pairs(), asked(), ListOps(ListOpsConfig(), length=64)],
+    ids=["pairs", "asked", "listops"],
 )
 def test_a_set_is_read_as_it_was_made(place, task):
     expected = task.generated(ROWS)
     for _ in range(2):
         found = open_or_prepare(task, SPEC, None, place)
         assert all(same(split, expected.split(name)) for name, split in found)
-        for fact in ("classes", "vocabulary", "length", "inputs"):
+        for fact in ("classes", "vocabulary", "length", "inputs", "parts"):
             assert getattr(found, fact) == getattr(expected, fact)
+
+
+def test_a_task_that_asks_of_its_sources_is_refused(place):
+    task = asked()
+    task.asks_of_source = True
+    with pytest.raises(DataError, match=r"train has a label at a token of a source.*mend the task"):
+        open_or_prepare(task, SPEC, None, place)
+    assert not place.exists()
+
+
+def test_labels_of_examples_are_not_taken_for_those_of_sources(place):
+    open_or_prepare(asked(), SPEC, None, place)
+    changed(by_token=False)(place / "facts.json")
+    with pytest.raises(DataError, match=r"other labels than train\.arrow has"):
+        open_or_prepare(asked(), SPEC, None, place)
+
+
+def test_source_and_labels_are_cut_to_the_length():
+    tokens = (np.arange(7), np.arange(4))
+    label = np.concatenate([np.full(7, UNASKED), [5, 6, 7, 8]])
+    found = Asked(TaskConfig(), length=3).cut(Example("train", tokens, label))
+    assert [own.tolist() for own in found.tokens] == [[0, 1, 2], [0, 1, 2]]
+    assert found.label.tolist() == [UNASKED, UNASKED, UNASKED, 5, 6, 7]
 
 
 def test_data_is_made_once_and_the_source_decides(place):
