@@ -100,7 +100,7 @@ def of_model(model: ModelSpec, *, inputs: int) -> list[str]:
         "first": model.pooling == "first",
         "form": model.form is not UNSET,
         "no_biases": not model.projection_biases,
-        "pairs": inputs > 1,
+        "pairs": inputs > 1 and model.body != "encoder_decoder",
         "tokens": model.pooling == "none",
     }
     return [f"train/{name}" for name, is_used in used.items() if is_used]

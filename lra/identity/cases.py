@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from lra.core import catalogue, versions
 from lra.core.cells import Cell, EfficiencyCell, ProfileCell, QualityCell
+from lra.core.forms import load_preset
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.identity import calls, data, outcomes
 
@@ -51,7 +52,15 @@ TRAININGS: dict[str, dict[str, dict[str, Any]]] = {
     "compiled": {"training": {"execution": "compiled"}},
     "constant": {"training": {"schedule": "constant"}},
     "dropout": {"model": {"dropout": 0.2, "attention_dropout": 0.2}},
+    "encoder_decoder": {
+        "model": {"body": "encoder_decoder", "pooling": "none"},
+        "data": {"task": "Sequences"},
+    },
     "first": {"model": {"pooling": "first"}},
+    "form": {
+        "model": {"causal": True, "pooling": "none", "form": load_preset("gpt2").form},
+        "data": {"task": "Tokens"},
+    },
     "last": {"training": {"tested": "last", "learning_rate": 0.1}},
     "linear": {"training": {"schedule": "linear", "warmup": 4}},
     "lra2021": {"data": {"rules": "lra2021"}},
@@ -75,6 +84,15 @@ MORE: dict[str, dict[str, dict[str, Any]]] = {
     "train, rounded": {"data": {"rows": Rows(train=47, validation=15, test=13)}},
     "train, diverged": {"training": {"learning_rate": 1e30, "clip": None}},
     "train/lra2021, cls": {"data": {"rules": "lra2021"}, "model": {"pooling": "cls"}},
+    "train/form, of two stacks": {
+        "model": {
+            "body": "encoder_decoder",
+            "pooling": "none",
+            "form": load_preset("t5").form,
+            "slots": {"decoder": Mechanism(name="sdpa")},
+        },
+        "data": {"task": "Sequences"},
+    },
     "data/shuffled": {"data": {"order": "shuffled"}},
 }
 """More cases; each is about the feature that its name begins with."""
@@ -166,7 +184,7 @@ def _training(
         scale="probe", versions={}, **HERE, data=spec, model=model, training=training,
         mechanism=Mechanism(name=mechanism, config=config or {}), **changes.get("cell", {}),
     )  # fmt: skip
-    inputs = 2 if spec.task == "Pairs" else 1
+    inputs = 2 if spec.task in ("Pairs", "Sequences") else 1
     features = versions.of_training(model, training, rules=spec.rules, inputs=inputs, device="cpu")
     about, uses = name.partition(",")[0], {*features, *_for_features(mechanism)}
     if about == "look":

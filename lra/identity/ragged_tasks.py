@@ -52,3 +52,23 @@ class Tokens(Rows):
         title="ragged tokens", source="none", classes=4, vocabulary=17, asks="token",
         metric="bits_per_byte",
     )  # fmt: skip
+
+
+class Sequences(Rows):
+    """A source, and its tokens backwards as far as the length allows."""
+
+    card = TaskCard(
+        title="ragged sequences", source="none", classes=16, vocabulary=18, inputs=2,
+        asks="sequence", answers_first=1,
+    )  # fmt: skip
+
+    def generate(self, split: SplitName, rows: int) -> Split:
+        """Make random sources; an answer begins with the token 17."""
+        draws = np.random.default_rng([SEEDS[split], self.length])
+        tokens, labels = [], []
+        for n in draws.integers(SHORTEST, self.length, rows, endpoint=True):
+            source = draws.integers(1, 17, n).astype(np.uint8)
+            answer = source[::-1]
+            tokens += [source, np.append(np.uint8(17), answer[:-1])]
+            labels += [np.full(n, UNASKED), answer.astype(np.int16) - 1]
+        return Split.of(tokens, np.concatenate(labels), 2, by_token=True)
