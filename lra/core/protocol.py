@@ -137,6 +137,8 @@ class ModelSpec(Frozen, frozen=True, kw_only=True):
     """tied: in each layer W_k starts as a copy of W_q and both are doubled; helps small models to
     find same-token matches in few steps, and favours dot-product attention."""
     causal: bool = False
+    """Whether no position sees later ones; of an encoder-decoder, whether its target is an answer
+    that goes on from itself."""
     body: Body | UnsetType = UNSET
     """Network between embedding and head; unset, an encoder or, causal and without pooling, a
     decoder in the encoder's form."""
@@ -151,6 +153,14 @@ class ModelSpec(Frozen, frozen=True, kw_only=True):
         """Refuse heads that do not share the width evenly."""
         if self.qkv_width % self.heads:
             raise ValueError(f"qkv_width {self.qkv_width} is no multiple of {self.heads} heads")
+
+    @property
+    def open_slots(self) -> tuple[SlotName, ...]:
+        """Slots of an encoder-decoder in which the cell's mechanism stands; () for one stack."""
+        if self.body != "encoder_decoder":
+            return ()
+        named = () if self.slots is UNSET else self.slots
+        return tuple(slot for slot in SLOTS if slot not in named)
 
     def by_token(self) -> ModelSpec:
         """Return the same network answering at each token, from those up to it alone."""

@@ -83,7 +83,14 @@ def in_body(
     if needed == "decoder":
         return model.by_token()
     if needed == "encoder_decoder":
-        return replace(model, pooling="none", body=needed, slots=dict(slots) or UNSET)
+        return replace(
+            model,
+            pooling="none",
+            body=needed,
+            # Queries are answered one by one; an answer that is generated goes on from itself.
+            causal=card is not None and card.asks == "sequence",
+            slots=dict(slots) or UNSET,
+        )
     return model
 
 

@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from lra.core.cells import BaselineCell, ErrorCell, MeasuredCell, QualityCell
 from lra.core.hashing import value_hash
-from lra.core.protocol import Machine, ModelSpec
+from lra.core.protocol import SLOTS, Machine, ModelSpec, SlotName
 from lra.report.load.measurement import Measurement, measured
 from lra.report.load.versions import Pairs, among, apart, measuring, words
-from lra.report.words import count, machine_words
+from lra.report.words import count, listing, machine_words
 
 _DIGITS = 12
 _SOURCES = {"generated": "generated data", "file": "data from files", "hub": "data from a hub"}
@@ -42,7 +43,10 @@ class QualitySetting(Setting, frozen=True, kw_only=True):
     source: str
     precision: str
     by_token: bool
-    """Whether models answer at each token, strictly causal."""
+    """Whether models answer at each token, strictly causal or from another sequence."""
+    slots: tuple[SlotName, ...] | UnsetType = UNSET
+    """Slots of an encoder-decoder in which the mechanisms of the rows stand; unset for one
+    stack."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -53,7 +57,8 @@ class QualitySetting(Setting, frozen=True, kw_only=True):
             f"{self.rules} rules" if self.rules != "fixed" else "",
             f"{self.track} track" if self.track != "matched" else "",
             self.precision if self.precision != "float32" else "",
-            "token by token" if self.by_token else "",
+            "token by token" if self.by_token and self.slots is UNSET else "",
+            "" if self.slots is UNSET else slot_words(self.slots),
         )
         return tuple(part for part in parts if part)
 
@@ -61,6 +66,13 @@ class QualitySetting(Setting, frozen=True, kw_only=True):
     def data(self) -> str:
         """Source of the data, in words."""
         return _SOURCES[self.source]
+
+
+def slot_words(slots: Sequence[SlotName]) -> str:
+    """Return words for the slots of an encoder-decoder in which mechanisms stand."""
+    if len(slots) == len(SLOTS):
+        return "in all slots of an encoder-decoder"
+    return f"in the {listing(slots)} of an encoder-decoder"
 
 
 class BaselineSetting(Setting, frozen=True, kw_only=True):
@@ -158,7 +170,8 @@ def setting_of(cell: MeasuredCell) -> Setting:
             track=cell.track,
             source=cell.data.source,
             precision=cell.training.precision,
-            by_token=cell.model.causal,
+            by_token=cell.model.pooling == "none",
+            slots=cell.model.open_slots or UNSET,
         )
     if isinstance(cell, BaselineCell):
         return BaselineSetting(scale=cell.scale)

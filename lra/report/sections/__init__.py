@@ -17,6 +17,7 @@ from lra.report.sections import (
     decoding_by_use,
     endings,
     error,
+    four_cells,
     gallery,
     learning,
     limit,
@@ -36,6 +37,7 @@ from lra.report.sections import (
 
 SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     accuracy.sections,
+    four_cells.sections,
     tradeoff.sections,
     scaling.sections,
     decoding.sections,
