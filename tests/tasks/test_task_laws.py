@@ -32,7 +32,7 @@ def data(task):
 
 
 def rows_of(task):
-    if task.card.asks == "token":
+    if task.card.asks != "example":
         return ROWS
     return msgspec.structs.replace(ROWS, train=max(ROWS.train, A_CLASS * task.classes))
 
@@ -79,12 +79,13 @@ def test_no_example_stands_in_two_splits(data):
 def test_tokens_labels_and_lengths_are_what_the_task_says(task, data):
     assert (data.classes, data.length) == (task.classes, task.length)
     assert (data.vocabulary, data.inputs) == (task.vocabulary, task.card.inputs)
+    assert data.parts == task.token_parts
     found = set()
     for part, split in data:
         assert len(split) == rows_of(task).of(part) and split.inputs == data.inputs
         assert split.tokens.min() >= 0 and split.tokens.max() < data.vocabulary
         assert split.lengths.min() >= 1 and split.lengths.max() <= data.length
-        assert split.by_token == (task.card.asks == "token")
+        assert split.by_token == (task.card.asks != "example")
         found |= set(split.labels.tolist()) - {UNASKED}
     every = set(range(data.classes))
     assert found <= every
@@ -114,3 +115,28 @@ def test_rules_of_thumb_are_shares_or_bits(task, data):
     most = 1 if task.card.metric == "accuracy" else 8
     for name, score in task.rules_of_thumb(data).items():
         assert name and isinstance(score, float) and 0 <= score <= most
+
+
+def test_sources_are_asked_nothing_and_all_else_is(task, data):
+    if task.card.asks not in ("sequence", "query"):
+        pytest.skip("it has no sources")
+    for _, split in data:
+        for row in range(len(split)):
+            source, given = labels_of(split, row)
+            assert (source == UNASKED).all() and (given != UNASKED).all()
+
+
+def test_an_answer_is_what_is_given_next(task, data):
+    if task.card.asks != "sequence":
+        pytest.skip("its answers are not given")
+    for _, split in data:
+        for row in range(len(split)):
+            given, (_, labels) = split.sequence(2 * row + 1), labels_of(split, row)
+            assert np.array_equal(given[1:], labels[:-1] + 1)
+            # A start is no symbol.
+            assert given[0] > task.classes
+
+
+def labels_of(split, row):
+    """The labels of the two sequences of a row."""
+    return [split.labels[split.starts[s] : split.starts[s + 1]] for s in (2 * row, 2 * row + 1)]
