@@ -1,8 +1,8 @@
 """The four places of attention: noncausal or causal, within a sequence or across two.
 
 Zhang et al., "CAB: Comprehensive Attention Benchmarking on Long Sequence Modeling", ICML 2023
-(arXiv 2210.07661). A score is shown as a share of the way from no mixing to exact attention, so that
-tasks of several units share a mean.
+(arXiv 2210.07661). A score is shown as a share of the way from no mixing to exact attention, so
+that tasks of several units share a mean.
 """
 
 from __future__ import annotations
@@ -145,10 +145,10 @@ def shares(four: Four, key: Key, cell: str) -> tuple[list[dict[int, float]], lis
             continue
         own = of(task.scores.pooled, key)
         own = own[own["protocol"] == task.column.protocol]
-        for row in own.itertuples():
-            if row.n:
-                known.append({seed: task.scale.share(value) for seed, value in row.seeds.items()})
-            endings += [status for status, _, _ in row.endings]
+        for seeds, others in zip(own["seeds"], own["endings"], strict=True):
+            if seeds:
+                known.append({seed: task.scale.share(value) for seed, value in seeds.items()})
+            endings += [status for status, _, _ in others]
     return known, endings
 
 
@@ -179,9 +179,9 @@ def present(four: Four) -> Section:
                 id=f"four-cells-{four.setting.id}",
                 title="Share of the way from no mixing to exact attention, %",
                 caption=(
-                    f"The mean over a cell's tasks, each between {LEAST:.0%} and {MOST:.0%}. Across "
-                    "two sequences the mechanism reads the source, exact attention is elsewhere, "
-                    "and 0 is the most frequent answer."
+                    f"The mean over a cell's tasks, each between {LEAST:.0%} and {MOST:.0%}. "
+                    "Across two sequences the mechanism reads the source, exact attention is "
+                    "elsewhere, and 0 is the most frequent answer."
                 ),
                 corner="mechanism",
                 columns=tuple(f"{cell} ({count(len(named[cell]), 'task')})" for cell in used),
