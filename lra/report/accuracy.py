@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pandas as pd
+from msgspec import UNSET
 
 from lra.core.catalogue import CONTROLS
 from lra.core.cells import QualityCell
@@ -27,7 +28,7 @@ from lra.report.words import differing, flat
 from lra.verdict.accuracy import mean_interval
 
 AVERAGED = ("listops", "text", "retrieval", "image", "pathfinder")
-"""Tasks that a mean accuracy is over; a setting with fewer of them says which."""
+"""Tasks of one stack that a mean accuracy is over; a setting with fewer of them says which."""
 ACCURACY = "test_accuracy"
 ROW = ["origin", "variant"]
 
@@ -165,7 +166,9 @@ def _scores(evidence: Evidence, metric: str, setting: str, own: pd.DataFrame) ->
             for key, group in own.groupby([*ROW, "protocol"], sort=True)
         ]
     )
-    averaged = _averaged(columns, pooled) if metric == ACCURACY else ()
+    # Tasks from sequence to sequence ask for one thing, attention across; others for several.
+    named = AVERAGED if under.slots is UNSET else {column.task for column in columns}
+    averaged = _averaged(columns, pooled, named) if metric == ACCURACY else ()
     return Accuracies(under, metric, columns, averaged, (), pooled, means_over(pooled, averaged))
 
 
@@ -252,7 +255,9 @@ def _place(task: str) -> tuple[int, str]:
     return (AVERAGED.index(task) if task in AVERAGED else len(AVERAGED), task)
 
 
-def _averaged(columns: Iterable[Column], pooled: pd.DataFrame) -> tuple[Column, ...]:
+def _averaged(
+    columns: Iterable[Column], pooled: pd.DataFrame, named: Collection[str]
+) -> tuple[Column, ...]:
     """Columns that a mean is over: for each named task the one with most rows.
 
     Empty if two protocols of a task share the lead, or if there is only one task.
@@ -260,7 +265,7 @@ def _averaged(columns: Iterable[Column], pooled: pd.DataFrame) -> tuple[Column, 
     number = Counter(pooled[pooled["n"] > 0]["protocol"])
     by_task: dict[str, list[Column]] = {}
     for column in columns:
-        if column.task in AVERAGED:
+        if column.task in named:
             by_task.setdefault(column.task, []).append(column)
     chosen = []
     for found in by_task.values():

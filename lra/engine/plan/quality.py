@@ -180,7 +180,7 @@ def _metric(run: Planner, task: Target) -> TaskMetric:
 def _refuse_answers_at_tokens(run: Planner, tasks: Iterable[Target], order: str) -> None:
     for task in tasks:
         card = run.card_of(task)
-        if card is not None and card.asks == "token":
+        if card is not None and card.asks != "example":
             raise UsageError(
                 f"task '{task.name}' asks for each token, and answers are lost in the order "
                 f"{order}; leave it out of that block"
@@ -189,7 +189,7 @@ def _refuse_answers_at_tokens(run: Planner, tasks: Iterable[Target], order: str)
 
 def _refuse_lost_answers(run: Planner, task: Target, model: ModelSpec) -> None:
     card = run.card_of(task)
-    if card is not None and card.asks != "token" and model.pooling == "none":
+    if card is not None and card.asks == "example" and model.pooling == "none":
         raise UsageError(
             f"task '{task.name}' asks for one answer per example, and a model that pools nothing "
             "answers at each token; choose pooling mean, cls or first"

@@ -110,8 +110,10 @@ UNSURE = (
 
 def _caption(board: Leaderboard) -> str:
     parts = []
-    if board.scores is not None:
-        tasks = [c.title for c in board.scores.averaged or board.scores.columns]
+    tasks = [] if board.scores is None else [c.title for c in board.scores.averaged]
+    if board.scores is not None and not tasks and len(board.scores.columns) == 1:
+        tasks = [board.scores.columns[0].title]
+    if board.scores is not None and tasks:
         over = f"mean over {listing(tasks)}" if len(tasks) > 1 else f"on {listing(tasks)}"
         parts.append(f"Accuracy: {over}, {', '.join(board.scores.setting.parts)}.")
     if board.setting is not None:
