@@ -144,10 +144,12 @@ def _beside_metrics(record: Record) -> str | None:
     if record.pattern is not None and not 0 <= record.pattern.top <= _MOST:
         return f"the largest value of its picture is {record.pattern.top:g}"
     if record.attended is not None:
-        heads = [one for layer in record.attended.distances for one in layer]
-        if not heads or not all(0 <= one <= _MOST for one in heads):
+        attended = record.attended
+        heads = [one for layer in attended.distances for one in layer]
+        if not (heads or attended.crosses) or not all(0 <= one <= _MOST for one in heads):
             return "it has no distance of any head, or one that no sequence has"
-        if not all(0 <= rollout.top <= 1 for rollout in record.attended.rollouts):
+        tops = [one.top for one in attended.rollouts] + [one.top for one in attended.crosses]
+        if not all(0 <= top <= 1 for top in tops):
             return "a picture of where it looked has a share beyond 1"
     return None
 

@@ -1,7 +1,7 @@
-"""Attention of a trained model, small enough for a record: how far its heads look, and which pixels
-its answers came from.
+"""Attention of a trained model, small enough for a record: how far its heads look, which pixels its
+answers came from, and which tokens of a source each token of a target reads.
 
-L layers   H heads   Y, X rows and columns of a picture
+L layers   H heads   Y, X rows and columns of a picture   N, M tokens of a target and a source
 """
 
 from __future__ import annotations
@@ -57,14 +57,44 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
         return np.frombuffer(plain, np.uint8).reshape(self.side, self.side)
 
 
+class CrossMap(msgspec.Struct, frozen=True, kw_only=True):
+    """Shares in which each token of a target reads the tokens of a source, in one layer: the mean
+    over heads and examples. Unknown fields are allowed."""
+
+    targets: Positive
+    sources: Positive
+    top: float
+    """The largest share."""
+    shares: bytes
+    """Shares by (N, M), as bytes of which 255 is the top, deflated."""
+
+    def __post_init__(self) -> None:
+        """Refuse data that is no map of that size, so that plots need not check."""
+        size = self.targets * self.sources
+        if len(_inflated(self.shares, size)) != size:
+            raise ValueError(f"shares of a cross map should be {size} bytes")
+
+    def shares_NM(self) -> npt.NDArray[np.float64]:  # noqa: N802
+        """Return the shares, to the precision of a byte."""
+        import numpy as np
+
+        plain = _inflated(self.shares, self.targets * self.sources)
+        levels_NM = np.frombuffer(plain, np.uint8).reshape(self.targets, self.sources)
+        shares_NM: npt.NDArray[np.float64] = self.top * levels_NM / _LEVELS
+        return shares_NM
+
+
 class TrainedAttention(msgspec.Struct, frozen=True, kw_only=True):
     """Attention of one trained model, over some examples of the validation split. Unknown fields
     are allowed."""
 
     examples: Positive
     distances: tuple[tuple[float, ...], ...]
-    """(L, H): mean distance of a query to the keys it reads, weighted by how much, in tokens."""
+    """(L, H): mean distance of a query to the keys it reads, weighted by how much, in tokens; ()
+    for a model that reads another sequence."""
     rollouts: tuple[Rollout, ...] = ()
+    crosses: tuple[CrossMap, ...] = ()
+    """One for each layer that reads another sequence."""
 
     @property
     def distance(self) -> float:
@@ -77,16 +107,31 @@ def pack_rollout(pixels_YX: Any, shares_YX: Any, *, label: int, answer: int) -> 
     """Return the rollout of two square arrays, grey values and shares."""
     import numpy as np
 
-    top = float(shares_YX.max())
-    levels = np.rint(_LEVELS * np.asarray(shares_YX) / (top or 1.0)).astype(np.uint8)
+    top, shares = _packed(shares_YX)
     return Rollout(
         side=len(pixels_YX),
         label=label,
         answer=answer,
         pixels=zlib.compress(np.asarray(pixels_YX, np.uint8).tobytes(), 9),
         top=top,
-        shares=zlib.compress(levels.tobytes(), 9),
+        shares=shares,
     )
+
+
+def pack_cross(shares_NM: Any) -> CrossMap:
+    """Return the cross map of an array of shares."""
+    top, shares = _packed(shares_NM)
+    targets, sources = shares_NM.shape
+    return CrossMap(targets=targets, sources=sources, top=top, shares=shares)
+
+
+def _packed(shares: Any) -> tuple[float, bytes]:
+    """The largest of some shares, and all of them as deflated bytes."""
+    import numpy as np
+
+    top = float(shares.max())
+    levels = np.rint(_LEVELS * np.asarray(shares) / (top or 1.0)).astype(np.uint8)
+    return top, zlib.compress(levels.tobytes(), 9)
 
 
 def _inflated(data: bytes, size: int) -> bytes:
@@ -94,4 +139,4 @@ def _inflated(data: bytes, size: int) -> bytes:
     try:
         return zlib.decompressobj().decompress(data, size + 1)
     except zlib.error as error:
-        raise ValueError("a rollout cannot be unpacked") from error
+        raise ValueError("shares cannot be unpacked") from error

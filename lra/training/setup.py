@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from lra.core.forms import Size
 from lra.core.protocol import BlockForm, ModelSpec, Rules, TrainSpec
 from lra.models.build import build_model, tie_queries_and_keys
 from lra.models.language import Answers, Slots, build_decoder, build_encoder_decoder
+from lra.models.layers import Layers
 from lra.models.model import Model
 from lra.models.sequence_model import SequenceModel
 from lra.training.batches import Collator
@@ -74,11 +76,11 @@ class Network(NamedTuple):
         """Requests that all of its mechanisms can honour."""
         return meet([layers.capabilities for layers in self.slots])
 
-    @property
-    def is_convex(self) -> bool:
-        """Whether all of its mechanisms weigh values by shares that sum to 1."""
-        members = (member for layers in self.slots for member in layers.cycle)
-        return all(member.mechanism.card.weights == "convex" for member in members)
+
+def is_convex(stacks: Iterable[Layers]) -> bool:
+    """Return whether all mechanisms of these stacks weigh values by shares that sum to 1."""
+    members = (member for layers in stacks for member in layers.cycle)
+    return all(member.mechanism.card.weights == "convex" for member in members)
 
 
 def model_for(

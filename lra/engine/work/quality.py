@@ -25,14 +25,16 @@ from lra.engine.process import torchrun
 from lra.engine.process.error_text import one_line
 from lra.engine.work.data import load
 from lra.engine.work.mechanism import device, load_network
+from lra.measure.cross_maps import measure_cross_maps
 from lra.measure.trained_attention import measure_trained_attention
 from lra.models.build import parameter_count
 from lra.models.model import Model
+from lra.models.sequence_model import SequenceModel
 from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
 from lra.training.loop import Run, train
 from lra.training.ranks import ALONE, Ranks, joined
-from lra.training.setup import Training, model_for
+from lra.training.setup import Training, is_convex, model_for
 
 
 def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
@@ -81,20 +83,21 @@ def _train(
         "continued": checkpoint is not None and checkpoint.is_file(),
     }
     parameters = parameter_count(model)
+    asked = Training(
+        dataset,
+        cell.training,
+        seed=cell.seed,
+        rules=cell.data.rules,
+        metric=cell.metric,
+        pad_to_length=pad_to_length,
+    )
     report(Progress(phase="train", steps=cell.training.steps))
     stop.listen()
     try:
         trained = train(
             Run(
                 model,
-                Training(
-                    dataset,
-                    cell.training,
-                    seed=cell.seed,
-                    rules=cell.data.rules,
-                    metric=cell.metric,
-                    pad_to_length=pad_to_length,
-                ),
+                asked,
                 device=place,
                 checkpoint=checkpoint,
                 report=_training_report(report),
@@ -117,7 +120,13 @@ def _train(
             agreement = decode_agreement(model, dataset.test, place)
             metrics["decode_agreement"] = Metric.share(agreement)
     attended = None
-    if isinstance(model, Model) and network.is_convex:
+    if isinstance(model, SequenceModel) and is_convex([network.slots.cross]):
+        report(Progress(phase="look"))
+        with _noting_errors(method, "look"):
+            attended = measure_cross_maps(
+                model, dataset.validation, place, rules=asked.rules, length=asked.length
+            )
+    elif isinstance(model, Model) and is_convex(network.slots):
         report(Progress(phase="look"))
         with _noting_errors(method, "look"):
             attended = measure_trained_attention(

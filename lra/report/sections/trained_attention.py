@@ -15,6 +15,7 @@ from lra.report.analysis import Analysis
 from lra.report.doubts import UNSEEN
 from lra.report.load.settings import QualitySetting
 from lra.report.model import Figure, Row, Section, Table, Value
+from lra.report.plots.cross_map import cross_map_figure
 from lra.report.plots.rollout import rollout_figure
 from lra.report.rows import reference_notes
 from lra.report.training_findings import Trainings, trainings, whole_setting
@@ -57,11 +58,13 @@ def _pictures(analysis: Analysis) -> dict[QualitySetting, list[Figure]]:
     for origin, id, protocol, label in trained.itertuples(index=False, name=None):
         record = analysis.evidence.records[origin, id]
         seen, cell = record.attended, record.cell
-        if seen is not None and seen.rollouts and protocol in settings and number < _MOST:
+        drawn = seen is not None and (seen.rollouts or seen.crosses)
+        if seen is not None and drawn and protocol in settings and number < _MOST:
             assert isinstance(cell, QualityCell), "only trainings are looked at"
             number += 1
             title = f"{label} (reference)" if origin == "reference" else label
-            drawing = rollout_figure(title, cell, seen, number)
+            picture = rollout_figure if seen.rollouts else cross_map_figure
+            drawing = picture(title, cell, seen, number)
             found.setdefault(settings[protocol], []).append(drawing)
     return found
 
@@ -74,13 +77,14 @@ def present(
     is_first: bool,
 ) -> Section:
     """Return the distances of a setting with published ones, and pictures."""
+    columns = tuple(column for column in one.columns if not _has_crosses(one, column))
     rows = [
-        key.row([_value(one.of(key, column), column) for column in one.columns])
+        key.row([_value(one.of(key, column), column) for column in columns])
         for key in one.keys
         # Without mixing no position reads another.
         if key.mechanism != NO_MIXING
     ]
-    beside = [_there(published, column) for column in one.columns]
+    beside = [_there(published, column) for column in columns]
     notes = []
     if any(value.number is not None for value in beside):
         rows.append(Row("LRA: Transformer", tuple(beside), group="Published"))
@@ -94,7 +98,7 @@ def present(
         title="Mean attention distance, tokens",
         caption=f"{_CAPTION if is_first else ''} {over.capitalize()}.".strip(),
         corner="mechanism",
-        columns=tuple(column.title for column in one.columns),
+        columns=tuple(column.title for column in columns),
         rows=tuple(rows),
         notes=(*notes, *reference_notes(one.figures, one.keys)),
     )
@@ -102,9 +106,14 @@ def present(
         topic="Trained attention",
         level="appendix",
         setting=", ".join(one.setting.parts),
-        tables=(table,),
+        tables=(table,) if columns else (),
         figures=tuple(pictures),
     )
+
+
+def _has_crosses(one: Trainings[TrainedAttention | None], column: Column) -> bool:
+    """Whether models read another sequence there, to whose tokens there is no distance."""
+    return any(seen and seen.crosses for key in one.keys for seen in one.of(key, column))
 
 
 def _value(seen: Iterable[TrainedAttention | None], column: Column) -> Value:
