@@ -54,7 +54,7 @@ def test_a_map_is_the_mean_of_the_layers_own_weights() -> None:
     block = network.body.decoder.blocks[0]
     x_BND, _ = network.target(target, None)
     mixed_BND, _ = block.mechanism(block.mechanism_norm(x_BND), Context(causal=True))
-    q, k, v, _ = block.cross.project(
+    q, k, *_ = block.cross.project(
         block.cross_norm(x_BND + mixed_BND), Context(), memory_BMD, None
     )
     logits_BHNM = q @ k.mT / q.shape[-1] ** 0.5
