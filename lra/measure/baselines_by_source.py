@@ -37,7 +37,7 @@ def baselines_by_source(dataset: Dataset) -> dict[str, float]:
         inputs=2,
     )
     found = baselines(alone)
-    # What is most frequent is known without a fit, of all that is asked.
+    # The majority needs no fit: all that is asked tells it.
     return {name: score for name, score in found.items() if name != "majority"}
 
 

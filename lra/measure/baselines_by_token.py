@@ -22,7 +22,7 @@ def baselines_by_token(dataset: Dataset, metric: TaskMetric) -> dict[str, float]
     """
     tokens, labels = _asked(dataset.train)
     test_tokens, test_labels = _asked(dataset.test)
-    # Of tokens of several parts few of the many that are possible occur.
+    # Tokens of several parts have many possible ids, of which few occur.
     known, numbers = np.unique(np.concatenate([tokens, test_tokens]), return_inverse=True)
     tokens, test_tokens = np.split(numbers, [len(tokens)])
     counted_VC = np.zeros((len(known), dataset.classes))

@@ -31,7 +31,7 @@ def data(answer: Answer, *, parts: tuple[int, ...] = (), rows: int = 250) -> Dat
 
 
 def most(source: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """What the source has more of."""
+    """The token that the source has more of."""
     return np.full(len(given), int((source == 1).sum() > 4))
 
 

@@ -55,7 +55,7 @@ def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
 
 
 def _fits(train: Split, what: str) -> dict[str, object]:
-    """What the bag of tokens and the trees were fitted to."""
+    """Words for the data that the bag of tokens and the trees were fitted to."""
     from lra.measure import trees
     from lra.measure.baselines import FITTED_ROWS, STEPS
 
