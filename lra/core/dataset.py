@@ -38,7 +38,7 @@ class Split:
     question, and for all tokens of a source."""
     inputs: int = 1
     by_token: bool = False
-    """Whether each token has a label, rather than each example. Of two sequences the first is then
+    """Whether each token has a label, rather than each example. The first of two sequences is then
     a source, and the tokens of the second are asked."""
 
     def __post_init__(self) -> None:

@@ -32,7 +32,8 @@ WATCHED = (
 """Paths of the code that trainings, timings and profiles run, and of the cases."""
 UNWATCHED = (
     "tasks/solvers", "tasks/_preview.py", "lra/measure/error.py", "lra/measure/pattern.py",
-    "lra/measure/baselines.py", "lra/measure/baselines_by_token.py", "lra/measure/ceilings.py",
+    "lra/measure/baselines.py", "lra/measure/baselines_by_source.py",
+    "lra/measure/baselines_by_token.py", "lra/measure/ceilings.py",
     *(f"lra/engine/work/{kind}.py" for kind in ("baseline", "ceiling", "error", "show", "verify")),
 )  # fmt: skip
 """Paths of the code for the kinds of cells that hold hashes of their sources."""

@@ -1,5 +1,5 @@
 """Simple baselines of tasks with a label for each token: from the labels alone, and from the token
-itself without any other."""
+itself without any other; where examples have a source, from what is in it too."""
 
 from __future__ import annotations
 
@@ -17,17 +17,27 @@ def baselines_by_token(dataset: Dataset, metric: TaskMetric) -> dict[str, float]
 
     `majority` answers the most frequent training label, `current_token` the most frequent one at
     the same token: all that a model without mixing can know, positions aside. For a loss, both
-    predict the frequencies of the training split, each plus one.
+    predict the frequencies of the training split, each plus one. Accuracies with a source come with
+    those of `baselines_by_source`.
     """
     tokens, labels = _asked(dataset.train)
-    counted_VC = np.zeros((dataset.vocabulary, dataset.classes))
+    test_tokens, test_labels = _asked(dataset.test)
+    # Tokens of several parts have many possible ids, of which few occur.
+    known, numbers = np.unique(np.concatenate([tokens, test_tokens]), return_inverse=True)
+    tokens, test_tokens = np.split(numbers, [len(tokens)])
+    counted_VC = np.zeros((len(known), dataset.classes))
     np.add.at(counted_VC, (tokens, labels), 1.0)
     seen_VC, of_labels_1C = counted_VC + 1.0, counted_VC.sum(axis=0, keepdims=True) + 1.0
-    test_tokens, test_labels = _asked(dataset.test)
-    return {
+    found = {
         "majority": _score(of_labels_1C, np.zeros_like(test_tokens), test_labels, metric),
         "current_token": _score(seen_VC, test_tokens, test_labels, metric),
     }
+    if dataset.test.has_source and metric == "accuracy":
+        # scikit-learn takes a second to import, and other tasks do without.
+        from lra.measure.baselines_by_source import baselines_by_source
+
+        found |= baselines_by_source(dataset)
+    return found
 
 
 def _asked(split: Split) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -26,8 +26,8 @@ _CANDIDATES = 2048
 class Drawn:
     """A batch of finished candidates as padded matrices."""
 
-    tokens_RIN: npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.int32]
-    """Rows, inputs of each row, slots; slots that are not kept hold 0."""
+    tokens_RIN: npt.NDArray[np.integer]
+    """Rows, inputs of each row, slots; uint8, uint16 or int32; slots that are not kept hold 0."""
     kept_RIN: npt.NDArray[np.bool_]
     labels: npt.NDArray[np.integer]
     """(R,); or (R, I, N) where each token has one."""

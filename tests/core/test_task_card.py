@@ -1,4 +1,4 @@
-"""What a task may ask of how many sequences."""
+"""Tasks may ask so of so many sequences."""
 
 import pytest
 

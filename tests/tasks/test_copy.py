@@ -32,7 +32,7 @@ def test_all_symbols_are_written_in_their_order(kind, length):
         assert np.array_equal(labels, KINDS[kind](source.astype(int) - 1))
         assert given[0] == 21 and source.min() >= 1 and source.max() <= 20
     symbols, counts = np.unique(np.concatenate([s for s, *_ in rows_of(split)]), return_counts=True)
-    # Of twenty rows of one token some belong to other splits.
+    # Some of the twenty rows of one token belong to other splits.
     assert length == 1 or len(symbols) == 20
     # Six standard deviations of a count at most.
     mean = 200 * length / 20

@@ -22,23 +22,17 @@ def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
     report(Progress(phase="data"))
     task, dataset = load(cell.data, job)
     report(Progress(phase="baselines"))
+    method: dict[str, object] = {}
     if dataset.test.by_token:
         found = baselines_by_token(dataset, task.card.metric)
-        method: dict[str, object] = {}
+        if dataset.test.has_source:
+            method = _fits(dataset.train, "asked training tokens, the source with each")
     else:
         # scikit-learn takes a second to import, and other cells do without.
-        from lra.measure import trees
-        from lra.measure.baselines import FITTED_ROWS, STEPS, baselines
+        from lra.measure.baselines import baselines
 
         found = baselines(dataset)
-        rows = min(FITTED_ROWS, len(dataset.train))
-        fitted = f"logistic regression, at most {STEPS} steps of L-BFGS, on the first {rows:,} "
-        boosted = f"{trees.TREES} of scikit-learn's histogram gradient boosting, on the first "
-        rows = min(trees.FITTED_ROWS, len(dataset.train))
-        method = {
-            "bag of tokens": f"{fitted}training rows",
-            "trees": f"{boosted}{rows:,} training rows, {trees.SEGMENTS} segments",
-        }
+        method = _fits(dataset.train, "training rows")
     if task.card.metric == "accuracy":
         method["largest class of the test split"] = _majority_share(dataset.test)
     found |= task.rules_of_thumb(dataset)
@@ -58,6 +52,20 @@ def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
         # Threads that the fork server leaves to libraries other than torch.
         method={"threads": 1, **method},
     )
+
+
+def _fits(train: Split, what: str) -> dict[str, object]:
+    """Words for the data that the bag of tokens and the trees were fitted to."""
+    from lra.measure import trees
+    from lra.measure.baselines import FITTED_ROWS, STEPS
+
+    number = int((train.labels != UNASKED).sum())
+    fitted = f"logistic regression, at most {STEPS} steps of L-BFGS, on the first "
+    boosted = f"{trees.TREES} of scikit-learn's histogram gradient boosting, on the first "
+    return {
+        "bag of tokens": f"{fitted}{min(FITTED_ROWS, number):,} {what}",
+        "trees": f"{boosted}{min(trees.FITTED_ROWS, number):,} {what}, {trees.SEGMENTS} segments",
+    }
 
 
 def _majority_share(split: Split) -> float:
