@@ -55,6 +55,7 @@ class Copy(Task):
         vocabulary=66,
         inputs=2,
         asks="sequence",
+        answers_first=1,
     )
     Config = CopyConfig
 

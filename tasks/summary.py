@@ -61,6 +61,7 @@ class Summary(Task):
         vocabulary=129 * 129,
         inputs=2,
         asks="sequence",
+        answers_first=1,
     )
     Config = SummaryConfig
 

@@ -101,23 +101,26 @@ def _cards(what: str) -> list[dict[str, Any]]:
         if found.defaults:
             row["defaults"] = found.defaults
         if kind == "task":
-            row["protocols"] = _protocols(name, by_token=row.get("asks") == "token")
+            row["protocols"] = _protocols(name, found.card)
         rows.append(row)
     return rows
 
 
-def _protocols(task: str, *, by_token: bool) -> dict[str, dict[str, Any]]:
+def _protocols(task: str, card: Any) -> dict[str, dict[str, Any]]:
     """Every choice that a scale makes for a task, by the name of each scale that names it."""
     import msgspec
 
     from lra.core import scales
+    from lra.engine.plan.network import in_body
 
     found = {}
     for name in scales.names("scales"):
         scale = scales.load_scale(name)
         if task not in scale.tasks:
             continue
-        settings, model = scale.tasks[task], scale.model_spec(task)
+        settings = scale.tasks[task]
+        plain = scale.model_spec(task)
+        model = in_body(plain, card, task, body=None, preset=None, slots={})
         training = scale.train_spec(task)
         chosen = sorted({*scale.mechanisms, *scale.lra2021, *settings.lra2021})
         mechanisms = {each: scale.settings(each, scale.rules, task) for each in chosen}
@@ -126,7 +129,8 @@ def _protocols(task: str, *, by_token: bool) -> dict[str, dict[str, Any]]:
             "rows": msgspec.to_builtins(settings.rows),
             "rules": scale.rules,
             "generator": settings.parameters or "defaults",
-            "model": msgspec.to_builtins(model.by_token() if by_token else model),
+            "model": msgspec.to_builtins(model),
+            **({"slots": settings.slots} if settings.slots else {}),
             "training": msgspec.to_builtins(training),
             # Under these rules nothing is tuned.
             "tuned": "not"

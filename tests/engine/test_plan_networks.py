@@ -101,6 +101,45 @@ def test_a_cycle_has_the_claims_that_its_members_share(spec: RunSpec) -> None:
     assert found.capabilities.causal == "values-only" and not found.capabilities.cross  # type: ignore[union-attr]
 
 
+def test_a_mechanism_reads_the_source_and_exact_attention_stands_elsewhere(spec: RunSpec) -> None:
+    cell = trained(spec, tasks=("reverse",), mechanisms=("linear",))
+    model = cell.model
+    assert (model.body, model.pooling, model.causal) == ("encoder_decoder", "none", True)
+    assert model.slots is not UNSET and model.open_slots == ("cross",)
+    assert {slot: one.name for slot, one in model.slots.items()} == {
+        "encoder": "sdpa",
+        "decoder": "sdpa",
+    }
+    used = {"train/encoder_decoder", "mechanism/sdpa", "mechanism/linear"}
+    assert used <= set(cell.versions) and "train/pairs" not in cell.versions
+    queries = trained(spec, tasks=("lookup",), mechanisms=("linear",)).model
+    assert not queries.causal, "queries are answered one by one"
+
+
+def test_named_slots_replace_the_scales(spec: RunSpec) -> None:
+    def asked(**slots: str) -> QualityCell:
+        return trained(spec, tasks=("reverse",), mechanisms=("linear",), slots=slots)
+
+    cell = asked(cross="sdpa+full", decoder="performer")
+    model = cell.model
+    assert model.slots is not UNSET and model.open_slots == ("encoder",)
+    assert model.slots["cross"].name == "sdpa+full"
+    alone = trained(spec, tasks=("bytes",), mechanisms=("performer",))
+    assert model.slots["decoder"] == alone.mechanism, "with the scale's settings"
+    assert {"mechanism/full", "mechanism/performer"} <= set(cell.versions)
+    assert len({asked(cross="full").id, asked(encoder="full").id, cell.id}) == 3
+
+
+def test_a_preset_of_two_stacks_has_positions_for_each(spec: RunSpec) -> None:
+    model = trained(spec, tasks=("reverse",), preset="t5").model
+    assert (model.position, model.decoder_position) == (
+        "relative_buckets",
+        "relative_buckets_causal",
+    )
+    assert model.form == load_preset("t5").form
+    assert trained(spec, tasks=("reverse",), preset="bart").model.decoder_position is UNSET
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -108,6 +147,8 @@ def test_a_cycle_has_the_claims_that_its_members_share(spec: RunSpec) -> None:
         ({"tasks": ("bytes",), "preset": "bart"}, "bart"),
         ({"tasks": ("bytes",), "preset": "gpt5"}, "gpt"),
         ({"tasks": ("bytes",), "slots": {"cross": "full"}}, "bytes"),
+        ({"tasks": ("reverse",), "preset": "gpt"}, "gpt"),
+        ({"tasks": ("reverse",), "body": "encoder"}, "reverse"),
         ({"slots": {"cross": "reformer"}}, "cross=reformer"),
         ({"slots": {"decoder": "linformer"}}, "decoder=linformer"),
         ({"slots": {"decoder": "nobody"}}, "nobody"),

@@ -54,9 +54,7 @@ def test_a_map_is_the_mean_of_the_layers_own_weights() -> None:
     block = network.body.decoder.blocks[0]
     x_BND, _ = network.target(target, None)
     mixed_BND, _ = block.mechanism(block.mechanism_norm(x_BND), Context(causal=True))
-    q, k, *_ = block.cross.project(
-        block.cross_norm(x_BND + mixed_BND), Context(), memory_BMD, None
-    )
+    q, k, *_ = block.cross.project(block.cross_norm(x_BND + mixed_BND), Context(), memory_BMD, None)
     logits_BHNM = q @ k.mT / q.shape[-1] ** 0.5
     weights_NM = logits_BHNM.softmax(dim=-1).mean(dim=(0, 1)).detach().numpy()
     assert found is not None

@@ -17,17 +17,18 @@ from lra.core.cells import (
 )
 from lra.core.escape import escape_controls
 from lra.engine.jobs import Job
+from lra.report.load.settings import slot_words
 from lra.report.load.variants import distinguishing_settings
 
 _LACKING: dict[type[Cell], tuple[str, ...]] = {
-    QualityCell: ("scale", "order", "seed", "rate"),
+    QualityCell: ("scale", "order", "slots", "seed", "rate"),
     BaselineCell: ("scale",),
-    ProfileCell: ("scale",),
+    ProfileCell: ("scale", "slots"),
     EfficiencyCell: ("task", "heads", "head_width"),
     ErrorCell: ("batch", "heads", "head_width", "direction", "dtype"),
 }
 """Fields missing from a cell's own label, by kind of cell."""
-_BARE = ("task", "order", "direction", "dtype")
+_BARE = ("task", "order", "slots", "direction", "dtype")
 """Fields whose value needs no name before it."""
 
 
@@ -77,6 +78,8 @@ def _value(cell: Cell, name: str) -> object:
         return "" if cell.data.order == "given" else cell.data.order
     if isinstance(cell, QualityCell) and name == "rate":
         return f"{cell.training.learning_rate:g}" if cell.track == "tuned" else ""
+    if isinstance(cell, QualityCell | ProfileCell) and name == "slots":
+        return slot_words(cell.model.open_slots) if cell.model.open_slots else ""
     return getattr(cell, name)
 
 
