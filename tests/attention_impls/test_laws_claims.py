@@ -48,8 +48,9 @@ AT_LEAST: dict[str, dict[str, Any]] = {
     "s4d": RECURRENT,
     "lstm": RECURRENT,
     "identity": {"bidirectional": True, "causal": "strict", "padding": "content", "bias": True},
+    "mean": KERNEL,
 }
-"""Claims promised of each mechanism, and of the floor beside them; laws prove them."""
+"""Claims promised of each mechanism, and of the controls beside them; laws prove them."""
 
 
 ORDER = {

@@ -97,3 +97,12 @@ def test_no_mixing_is_the_value_itself(build) -> None:
     out, weights = layer.oracle(q, k, v, Context())
     same(out, v)
     same(weights, torch.eye(3).double().expand(1, 2, 3, 3))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_mean_weighs_alike_whatever_is_compared(build, causal: bool) -> None:
+    """Exact attention does so between equal queries and keys."""
+    layer = build(("mean", {}))
+    v, alike = drawn(2, 2, 5, 4), torch.ones(2, 2, 5, 4, dtype=torch.float64)
+    out, _ = layer.oracle(drawn(2, 2, 5, 4, seed=1), drawn(2, 2, 5, 4, seed=2), v, Context(causal))
+    same(out, F.scaled_dot_product_attention(alike, alike, v, is_causal=causal))
