@@ -83,7 +83,7 @@ def words(preset: Preset) -> Line:
 
 def test_the_forms_are_those_of_the_presets() -> None:
     lines = {line["preset"]: line for line in table("Presets")}
-    assert sorted(lines) == names("bodies")
+    assert sorted(lines) == names("presets")
     for name, line in lines.items():
         preset = load_preset(name)
         author, year = line.pop("paper").split(" et al., ")
@@ -94,7 +94,7 @@ def test_the_forms_are_those_of_the_presets() -> None:
 def test_the_sizes_are_those_of_the_presets_and_their_parameters_counted() -> None:
     lines = {(line["preset"], line["size"]): line for line in table("Sizes")}
     assert set(lines) == {
-        (name, size) for name in names("bodies") for size in load_preset(name).sizes
+        (name, size) for name in names("presets") for size in load_preset(name).sizes
     }
     for (name, size), line in lines.items():
         preset = load_preset(name)
