@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
+from engine_jobs import baselines
 
 from lra.core.dataset import UNASKED, Split
-from lra.engine.work.baseline import SOLVED_ROWS, _majority_share, _score_rule
+from lra.core.protocol import DataSpec, Rows
+from lra.engine.work.baseline import SOLVED_ROWS, _majority_share, _score_rule, run
 from tasks.recall import Recall, RecallConfig
 
 
@@ -58,3 +63,21 @@ def test_the_first_rows_are_tried() -> None:
 
     share = _score_rule(Counts(RecallConfig(pairs=1), length=8), split)["exact_solver"]
     assert tried == [SOLVED_ROWS] and share == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_task_with_a_source_has_all_simple_baselines(tmp_path: Path) -> None:
+    data = DataSpec(
+        task="lookup",
+        length=6,
+        rows=Rows(train=60, validation=10, test=20),
+        parameters={"queries": 3, "keys": 8, "values": 4},
+    )
+    job = baselines(tmp_path)
+    job = msgspec.structs.replace(job, cell=msgspec.structs.replace(job.cell, data=data))
+    found = run(job.cell, job, lambda progress: None)
+    scores = {name: metric.value for name, metric in found.metrics.items()}
+    rules = {"majority", "current_token", "bag_of_tokens", "trees", "a value of the pairs"}
+    assert set(scores) == {*rules, "exact_solver"} and scores["exact_solver"] == 1.0
+    assert all(0.1 < scores[rule] < 0.9 for rule in rules)
+    # Sixty rows ask three tokens each.
+    assert all("180" in str(found.method[fit]) for fit in ("bag of tokens", "trees"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
@@ -14,9 +15,10 @@ from models import sequence_laws
 from lra.core.dataset import PAD, UNASKED, Dataset, Split
 from lra.core.protocol import TrainSpec
 from lra.models.sequence_model import SequenceModel
-from lra.training.batches import Collator, Order
+from lra.training.batches import Batch, Collator, Order
 from lra.training.evaluation import evaluate
 from lra.training.forward import forward
+from lra.training.graphs import Graphs
 from lra.training.loop import Run, train
 from lra.training.objectives.labels import Labels
 from lra.training.setup import Training
@@ -134,6 +136,27 @@ def test_the_loss_that_is_trained_on_is_the_mean_over_asked_tokens(pieces: int) 
     spec = msgspec.structs.replace(SPEC, steps=1, evaluate_every=1, batch=60, micro_batches=pieces)
     (point,) = train(Run(net, Training(data, spec, seed=0), device=CPU)).curve
     assert point.train_loss == pytest.approx(before.loss, rel=1e-5)
+
+
+def test_a_replayed_step_reads_the_sources_of_its_own_batch() -> None:
+    """As CUDA graphs do, a replay computes again from where the first batch of its shape lay."""
+
+    def record(call: Callable[[], torch.Tensor]) -> tuple[Callable[[], object], torch.Tensor]:
+        loss = call().clone()
+        return lambda: loss.copy_(call()), loss
+
+    def work(batch: Batch, answers: torch.Tensor) -> torch.Tensor:
+        assert batch.source_EM is not None and batch.source_mask_EM is not None
+        return (batch.source_EM * batch.source_mask_EM).sum() / answers
+
+    graphs = Graphs(work, [], record)
+    collate = Collator(made(12), length=LENGTH, rules="fixed")
+    for rows in np.split(np.arange(12), 3):
+        batch = collate(rows)
+        # Batches that ask as much have one shape.
+        batch = replace(batch, labels_L=batch.labels_L[:4], asked_T=batch.asked_T[:4])
+        wanted = batch.source_EM.sum().item() / 4
+        assert graphs(batch, 4).item() == pytest.approx(wanted)
 
 
 def test_all_of_a_batch_goes_to_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
