@@ -23,7 +23,8 @@ def softmax_oracle(
     """Return softmax(q k / sqrt(K) + bias) v over the permitted pairs, and its weights.
 
     (B, H, N, V) and (B, H, N, M), both float64. `pattern_NM` (boolean) narrows which pairs may
-    interact. A row with no permitted pair has zero weights and finite gradients.
+    interact. The bias goes by places where these are given, causality by index. A row with no
+    permitted pair has zero weights and finite gradients.
     """
     q, k, v = q_BHNK.double(), k_BHMK.double(), v_BHMV.double()
     n, m = q.shape[2], k.shape[2]
@@ -32,7 +33,11 @@ def softmax_oracle(
     columns_M = torch.arange(m, device=q.device)
     rows_N = torch.arange(n, device=q.device) + (m - n if context.causal else 0)
     if context.position is not None:
-        bias_HNM = context.position.logits(rows_N, columns_M)
+        places_N = rows_N if context.positions_BN is None else context.positions_BN
+        places_M = columns_M
+        if context.source_positions_BM is not None:
+            places_M = context.source_positions_BM
+        bias_HNM = context.position.logits(places_N, places_M)
         if bias_HNM is not None:
             logits_BHNM = logits_BHNM + bias_HNM.double()
 
@@ -41,6 +46,8 @@ def softmax_oracle(
         permitted &= columns_M <= rows_N[:, None]
     if context.key_mask_BM is not None:
         permitted &= context.key_mask_BM[:, None, None, :]
+    if context.mask_BNM is not None:
+        permitted &= context.mask_BNM[:, None]
     if pattern_NM is not None:
         permitted &= pattern_NM.to(q.device)
 

@@ -25,8 +25,9 @@ class Identity(Attention):
     anything to another. Queries and keys are projected and dropped, so that what it costs is what
     all mechanisms pay.
 
-    It claims biases and rotary positions because it runs under any scheme of the model around it;
-    without logits they change nothing. Between two sequences there is no "own value", so cross
+    It claims biases, rotary positions and places because it runs under any scheme of the model
+    around it; without logits they change nothing. A mask that hides a position from itself leaves
+    zero. Between two sequences there is no "own value", so cross
     attention is refused.
     """
 
@@ -38,7 +39,7 @@ class Identity(Attention):
         time="O(1)",
         memory="O(1)",
         weights="convex",
-        without_effect=("causal", "position", "special_BN"),
+        without_effect=("causal", "position", "positions_BN", "special_BN"),
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
@@ -46,6 +47,8 @@ class Identity(Attention):
             decode="exact",
             bias=True,
             rotary=True,
+            arbitrary_mask=True,
+            positions_by_index=True,
         ),
     )
 
@@ -59,10 +62,13 @@ class Identity(Attention):
         context: Context,
         state: IdentityState | None = None,
     ) -> tuple[Tensor, IdentityState | None]:
-        """Return v, zero where the key is padding, and the counter advanced."""
+        """Return v, zero where the key is padding or hidden, and the counter advanced."""
         out_BHNV = v_BHMV
         if context.key_mask_BM is not None:
             out_BHNV = out_BHNV.masked_fill(~context.key_mask_BM[:, None, :, None], 0.0)
+        if context.mask_BNM is not None:
+            own_BN = context.mask_BNM.diagonal(dim1=1, dim2=2)
+            out_BHNV = out_BHNV.masked_fill(~own_BN[:, None, :, None], 0.0)
         if state is not None:
             state = IdentityState(state.seen_B + v_BHMV.shape[2])
         return out_BHNV, state
@@ -70,12 +76,14 @@ class Identity(Attention):
     def oracle(
         self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context
     ) -> tuple[Tensor, Tensor]:
-        """Return the unit matrix, padded rows zero, times v."""
+        """Return the unit matrix, zero where pairs may not meet, times v."""
         batch, heads, m, _ = v_BHMV.shape
         weights_BHNM = torch.eye(m, dtype=torch.float64, device=v_BHMV.device)
         weights_BHNM = weights_BHNM.expand(batch, heads, m, m)
         if context.key_mask_BM is not None:
             weights_BHNM = weights_BHNM * context.key_mask_BM[:, None, None, :]
+        if context.mask_BNM is not None:
+            weights_BHNM = weights_BHNM * context.mask_BNM[:, None]
         return weights_BHNM @ v_BHMV.double(), weights_BHNM
 
     def support(self, n: int, m: int, context: Context) -> Tensor:

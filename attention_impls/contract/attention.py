@@ -156,9 +156,12 @@ class Attention(Layer):
 def _without_padding(
     x_BND: Tensor, source_BMD: Tensor | None, context: Context
 ) -> tuple[Tensor, Tensor | None, Context]:
-    """Return inputs and source, zero at padding, and the request with a mask of the keys."""
+    """Return inputs and source, zero at padding, and the request with mask and places of the
+    keys."""
     if source_BMD is not None:
         source_BMD = zero_padding(source_BMD, context.key_mask_BM)
     elif context.key_mask_BM is None:
         context = replace(context, key_mask_BM=context.query_mask_BN)
+    if source_BMD is None and context.positions_BN is not None:
+        context = replace(context, source_positions_BM=context.positions_BN)
     return zero_padding(x_BND, context.query_mask_BN), source_BMD, context

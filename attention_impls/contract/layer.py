@@ -171,6 +171,10 @@ class Layer(nn.Module, ABC):
         self._refuse_mask(
             "key_mask_BM", context.key_mask_BM, x_BND if source_BMD is None else source_BMD
         )
+        if context.mask_BNM is not None:
+            self._refuse_pairs(context.mask_BNM, x_BND, source_BMD, state)
+        if context.positions_BN is not None or context.source_positions_BM is not None:
+            self._refuse_places(x_BND, context, source_BMD, state)
 
     def _refuse_mask(self, name: str, mask: Tensor | None, masked_BND: Tensor) -> None:
         """Raise `UsageError` unless it is boolean and has one element for each position."""
@@ -180,3 +184,56 @@ class Layer(nn.Module, ABC):
                 f"{self.name}: {name} is {mask.dtype} of shape {tuple(mask.shape)}; "
                 f"give torch.bool of shape {wanted}, True where a position is real"
             )
+
+    def _refuse_pairs(
+        self, mask_BNM: Tensor, x_BND: Tensor, source_BMD: Tensor | None, state: Any
+    ) -> None:
+        """Raise `UnsupportedError` for a mask of pairs that the card does not claim, or beside a
+        state; `UsageError` unless it is boolean and has one element for each pair.
+        """
+        if not self.card.capabilities.arbitrary_mask:
+            raise UnsupportedError(f"{self.name} cannot mask single pairs; leave mask_BNM out")
+        if state is not None:
+            raise UnsupportedError(
+                f"{self.name}: mask_BNM says nothing of the keys that a state remembers; "
+                "leave one of both out"
+            )
+        m = (x_BND if source_BMD is None else source_BMD).shape[1]
+        wanted = (*x_BND.shape[:2], m)
+        if mask_BNM.dtype != torch.bool or mask_BNM.shape != wanted:
+            raise UsageError(
+                f"{self.name}: mask_BNM is {mask_BNM.dtype} of shape {tuple(mask_BNM.shape)}; "
+                f"give torch.bool of shape {wanted}, True where a query may attend to a key"
+            )
+
+    def _refuse_places(
+        self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
+    ) -> None:
+        """Raise `UnsupportedError` for places that the card does not claim, or for a bias of places
+        that a state forgets; `UsageError` unless they are int64, one for each position.
+        """
+        if not self.card.capabilities.positions_by_index:
+            raise UnsupportedError(
+                f"{self.name} tells positions apart by their order; leave their places out"
+            )
+        position = context.position
+        if state is not None and position is not None and position.card.acts_on == "logits":
+            raise UnsupportedError(
+                f"{self.name}: a state remembers no places for a bias of positions; "
+                "choose a scheme that turns queries and keys, or leave the places out"
+            )
+        if source_BMD is None and context.source_positions_BM is not None:
+            raise UsageError(
+                f"{self.name}: source_positions_BM without a source; leave it out, keys have the "
+                "places of the queries"
+            )
+        placed = {"positions_BN": (context.positions_BN, x_BND)}
+        if source_BMD is not None:
+            placed["source_positions_BM"] = (context.source_positions_BM, source_BMD)
+        for name, (places, of) in placed.items():
+            wanted = tuple(of.shape[:2])
+            if places is not None and (places.dtype != torch.int64 or places.shape != wanted):
+                raise UsageError(
+                    f"{self.name}: {name} is {places.dtype} of shape {tuple(places.shape)}; "
+                    f"give torch.int64 of shape {wanted}, a place for each position"
+                )

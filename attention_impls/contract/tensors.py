@@ -42,12 +42,17 @@ def position_ids(
 ) -> tuple[Tensor, Tensor]:
     """Return positions of n queries and of m new keys, both from where the state stands.
 
-    Causal queries are aligned at the end of the keys; others count from the start.
+    Causal queries are aligned at the end of the keys; others count from the start. Places that the
+    request gives, (B, N) and (B, M), come before both.
     """
     start = seen(state)
     offset = m - n if context.causal else 0
     rows_N = torch.arange(start + offset, start + offset + n, device=device)
     columns_M = torch.arange(start, start + m, device=device)
+    if context.positions_BN is not None:
+        rows_N = context.positions_BN
+    if context.source_positions_BM is not None:
+        columns_M = context.source_positions_BM
     return rows_N, columns_M
 
 

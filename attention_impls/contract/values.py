@@ -32,6 +32,16 @@ class Context:
     special_BN: Tensor | None = None
     """Which inputs a mechanism with global positions makes global; None leaves it to its own
     choice. Others have no use for it."""
+    mask_BNM: Tensor | None = None
+    """Which pairs of a query and a key may meet, beside what causality and padding permit; None
+    where all may."""
+    positions_BN: Tensor | None = None
+    """Places of the queries, and without a source of the keys, int64; None counts from 0, causal
+    queries from where they stand among the keys. Causality goes by index in the row, never by
+    place."""
+    source_positions_BM: Tensor | None = None
+    """Places of a source's keys, int64; None counts from 0. Without a source the base fills in the
+    queries' places."""
 
 
 class Out(NamedTuple):

@@ -22,6 +22,8 @@ EXACT = Capabilities(
     decode="exact",
     bias=True,
     rotary=True,
+    arbitrary_mask=True,
+    positions_by_index=True,
 )
 
 

@@ -39,15 +39,23 @@ class GroupedSoftmax(ExactSoftmax):
         bias_HNM = position_logits(n, m, context, device)
         # PyTorch aligns its own causal mask at the start, so it serves squares only.
         by_name = context.causal and n == m and key_mask_BM is None and bias_HNM is None
+        by_name = by_name and context.mask_BNM is None
         permitted = None
         if not by_name:
             permitted = permitted_pairs(
-                n, m, causal=context.causal, key_mask_BM=key_mask_BM, device=device
+                n,
+                m,
+                causal=context.causal,
+                key_mask_BM=key_mask_BM,
+                device=device,
+                mask_BNM=context.mask_BNM,
             )
         if n == 1:
             # One position: a group's heads stand in as its queries, and its keys are read once.
             q_BGSK = q_BHNK.reshape(batch, groups, heads // groups, -1)
-            bias_GSM = None if bias_HNM is None else bias_HNM.reshape(groups, heads // groups, m)
+            bias_GSM = None
+            if bias_HNM is not None:
+                bias_GSM = bias_HNM.reshape(*bias_HNM.shape[:-3], groups, heads // groups, m)
             out_BGSV = fused_softmax(q_BGSK, k_BGMK, v_BGMV, permitted, bias_GSM, dropout=dropout)
             return out_BGSV.reshape(batch, heads, 1, -1), state
 

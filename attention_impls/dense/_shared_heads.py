@@ -45,6 +45,7 @@ class SharedHeads(GroupedSoftmax):
             context = replace(context, key_mask_BM=key_mask_BM)
         square = n == k_BGMK.shape[2]
         masked = context.key_mask_BM is not None or (context.causal and not square)
+        masked = masked or context.mask_BNM is not None
         biased = context.position is not None and context.position.card.acts_on == "logits"
         half = q_BHNK.dtype in (torch.float16, torch.bfloat16)
         if masked or biased or not half:

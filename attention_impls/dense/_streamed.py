@@ -59,6 +59,7 @@ def streamed_attention(
         chunks=chunks,
         together=max(1, tile // (chunks[0] * chunks[1])),
         hidden_BM=None if key_mask_BM is None else ~key_mask_BM,
+        mask_BNM=context.mask_BNM,
         context=context if adds else Context(causal=context.causal),
         dropout=dropout,
         seed=draw_seed(dropout),
@@ -86,6 +87,7 @@ class _Plan:
     together: int
     """Heads of one example, or whole examples of as many in all, that are worked on together."""
     hidden_BM: Tensor | None
+    mask_BNM: Tensor | None
     context: Context
     dropout: float
     seed: int
@@ -113,12 +115,23 @@ class _Plan:
             for head in range(first, first + self.heads, together):
                 yield slice(head, min(head + together, first + self.heads))
 
+    def examples(self, group: slice) -> slice:
+        """Return the examples of heads that are worked on together."""
+        return slice(group.start // self.heads, -(-group.stop // self.heads))
+
     def bias(self, rows: slice, columns: slice, device: torch.device) -> Tensor | None:
-        """Return what positions add to a tile, (H, S, T), or None."""
+        """Return what positions add to a tile, (H, S, T), or None; for places of each example
+        (B, H, S, T)."""
         if self.context.position is None:
             return None
         rows_N, columns_M = position_ids(self.n, self.m, self.context, None, device)
-        return self.context.position.logits(rows_N[rows], columns_M[columns])
+        return self.context.position.logits(rows_N[..., rows], columns_M[..., columns])
+
+    def own(self, bias_HST: Tensor, group: slice, heads: int) -> Tensor:
+        """Return the part of a bias that `heads` heads of a group's examples add, a view."""
+        first = group.start % self.heads
+        bias_HST = bias_HST[..., first : first + heads, :, :]
+        return bias_HST if bias_HST.dim() == 3 else bias_HST[self.examples(group)]
 
 
 class _Tiles:
@@ -139,11 +152,13 @@ class _Tiles:
         # Heads of one example, or whole examples.
         shape = (-1, min(plan.heads, len(q)), *logits.shape[1:])
         if bias_HST is not None:
-            first = group.start % plan.heads
-            logits.view(shape).add_(bias_HST[first : first + shape[1]])
+            logits.view(shape).add_(plan.own(bias_HST, group, shape[1]))
         hidden = self._hidden(group, columns)
         if hidden is not None:
             logits.view(shape).masked_fill_(hidden, -math.inf)
+        if plan.mask_BNM is not None:
+            apart_BST = ~plan.mask_BNM[plan.examples(group), rows, columns]
+            logits.view(shape).masked_fill_(apart_BST.unsqueeze(1), -math.inf)
         offset = plan.m - plan.n
         if plan.context.causal and columns.stop - 1 > rows.start + offset:
             own = torch.arange(rows.start + offset, rows.stop + offset, device=q.device)
@@ -159,7 +174,7 @@ class _Tiles:
         plan = self.plan
         if plan.hidden_BM is None:
             return None
-        examples = slice(group.start // plan.heads, -(-group.stop // plan.heads))
+        examples = plan.examples(group)
         hidden_BT = plan.hidden_BM[examples, columns]
         if not hidden_BT.is_cpu:
             return hidden_BT[:, None, None]
@@ -288,9 +303,9 @@ def _gradients(
                 _add_product(dv[group, columns], kept_LST.mT, do)
                 ds_LST.sub_(inner_LN1[group, rows]).mul_(p_LST)
                 if dbias is not None:
-                    first = group.start % plan.heads
                     shape = (-1, min(plan.heads, len(ds_LST)), *ds_LST.shape[1:])
-                    dbias[first : first + shape[1]] += ds_LST.view(shape).sum(0)
+                    own, ds_BHST = plan.own(dbias, group, shape[1]), ds_LST.view(shape)
+                    own += ds_BHST if dbias.dim() == 4 else ds_BHST.sum(0)
                 _add_product(dq[group, rows], ds_LST, k[group, columns], tiles.scale)
                 _add_product(dk[group, columns], ds_LST.mT, q[group, rows], tiles.scale)
             if dbias is not None and bias_HST is not None and bias_HST.requires_grad:

@@ -55,7 +55,12 @@ class Full(ExactSoftmax):
         if bias_HNM is not None:
             logits_BHNM = logits_BHNM + bias_HNM
         permitted = permitted_pairs(
-            n, m, causal=context.causal, key_mask_BM=key_mask_BM, device=device
+            n,
+            m,
+            causal=context.causal,
+            key_mask_BM=key_mask_BM,
+            device=device,
+            mask_BNM=context.mask_BNM,
         )
         weights_BHNM = _safe_softmax(logits_BHNM, permitted)
         weights_BHNM = F.dropout(weights_BHNM, self.dims.dropout, self.training)

@@ -15,8 +15,9 @@ class Sdpa(GroupedSoftmax):
 
     PyTorch picks the kernel: on a GPU, FlashAttention or its like where no mask is given. So a
     mask is handed over only where something must be masked, and plain causal attention by name.
-    A bias is such a mask, and so is causal attention with padding: time stays quadratic and memory
-    becomes so. On a CPU dropout on the weights also takes PyTorch's unfused kernel.
+    A bias is such a mask, and so are a mask of pairs and causal attention with padding: time stays
+    quadratic and memory becomes so. On a CPU dropout on the weights also takes PyTorch's unfused
+    kernel.
     """
 
     card = AttentionCard(

@@ -33,12 +33,14 @@ class Linear(Attention):
         time="O((n + m) d^2)",
         memory="O(n + m + d^2); O(n d^2 / 64) in causal training",
         weights="convex",
+        without_effect=("special_BN", "positions_BN", "source_positions_BM"),
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
             cross=True,
             padding="content",
             decode="exact",
+            positions_by_index=True,
         ),
     )
 

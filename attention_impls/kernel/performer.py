@@ -76,6 +76,7 @@ class Performer(Attention):
             padding="content",
             decode="exact",
             rotary=True,
+            positions_by_index=True,
             stochastic=True,
         ),
     )

@@ -35,9 +35,9 @@ class Alibi(Position):
         self.register_buffer("slopes_H", torch.tensor(_slopes(dims.heads)), persistent=False)
 
     def logits(self, rows_N: Tensor, columns_M: Tensor) -> Tensor:
-        """Return (H, N, M) float32."""
-        distance_NM = (rows_N.unsqueeze(-1) - columns_M).abs().to(torch.float32)
-        return -self.slopes_H.float()[:, None, None] * distance_NM
+        """Return (H, N, M) float32; (B, H, N, M) for places of each example."""
+        distance_NM = (rows_N.unsqueeze(-1) - columns_M.unsqueeze(-2)).abs().to(torch.float32)
+        return -self.slopes_H.float()[:, None, None] * distance_NM.unsqueeze(-3)
 
 
 def _slopes(heads: int) -> list[float]:

@@ -34,23 +34,23 @@ class Learned(Position):
         nn.init.normal_(self.table, std=0.02)
 
     def embed(self, positions_N: Tensor) -> Tensor:
-        """Return (N, D). Raises `UnsupportedError` beyond the table."""
+        """Return (N, D), or (B, N, D). Raises `UnsupportedError` beyond the table."""
         return look_up(self.table, positions_N)
 
 
 def look_up(table_LD: Tensor, positions_N: Tensor) -> Tensor:
-    """Return the rows of a table of positions, (N, D). Raises `UnsupportedError` for more of them
-    than it has and, on a CPU, for one that it has not.
+    """Return the rows of a table of positions, (N, D), or (B, N, D) for those of each example.
+    Raises `UnsupportedError` for more of them than it has and, on a CPU, for one that it has not.
 
     On a GPU the positions themselves are not looked at: that would wait for it, at every call.
     """
-    rows, asked = len(table_LD), len(positions_N)
+    rows, asked = len(table_LD), positions_N.shape[-1]
     if asked > rows:
         raise UnsupportedError(
             f"learned positions were built for at most {rows} positions, got {asked}; "
             "build them with a larger max_length"
         )
-    if asked and positions_N.is_cpu and not torch.compiler.is_compiling():
+    if positions_N.numel() and positions_N.is_cpu and not torch.compiler.is_compiling():
         for place in (int(positions_N.amin()), int(positions_N.amax())):
             if not 0 <= place < rows:
                 raise UnsupportedError(

@@ -35,5 +35,5 @@ class LearnedFromSinusoid(Position):
         self.table = nn.Parameter(sinusoid(torch.arange(dims.max_length), dims.width))
 
     def embed(self, positions_N: Tensor) -> Tensor:
-        """Return (N, D). Raises `UnsupportedError` beyond the table."""
+        """Return (N, D), or (B, N, D). Raises `UnsupportedError` beyond the table."""
         return look_up(self.table, positions_N)

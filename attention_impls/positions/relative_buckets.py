@@ -45,11 +45,11 @@ class RelativeBuckets(Position):
         self.register_buffer("buckets_F", found, persistent=False)
 
     def logits(self, rows_N: Tensor, columns_M: Tensor) -> Tensor:
-        """Return (H, N, M) float32."""
-        later_NM = columns_M - rows_N.unsqueeze(-1)
+        """Return (H, N, M) float32; (B, H, N, M) for places of each example."""
+        later_NM = columns_M.unsqueeze(-2) - rows_N.unsqueeze(-1)
         bucket_NM = self.buckets_F[later_NM.abs().clamp(max=FARTHEST)]
         bucket_NM = bucket_NM + (BUCKETS // 2) * (later_NM > 0)
-        return self.table[bucket_NM].permute(2, 0, 1).float()
+        return self.table[bucket_NM].movedim(-1, -3).float()
 
 
 def distance_buckets(buckets: int) -> list[int]:

@@ -20,6 +20,6 @@ class RelativeBucketsCausal(RelativeBuckets):
     sides = 1
 
     def logits(self, rows_N: Tensor, columns_M: Tensor) -> Tensor:
-        """Return (H, N, M) float32."""
-        distance_NM = (rows_N.unsqueeze(-1) - columns_M).clamp(0, FARTHEST)
-        return self.table[self.buckets_F[distance_NM]].permute(2, 0, 1).float()
+        """Return (H, N, M) float32; (B, H, N, M) for places of each example."""
+        distance_NM = (rows_N.unsqueeze(-1) - columns_M.unsqueeze(-2)).clamp(0, FARTHEST)
+        return self.table[self.buckets_F[distance_NM]].movedim(-1, -3).float()

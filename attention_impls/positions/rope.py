@@ -39,12 +39,14 @@ class Rope(Position):
             )
 
     def rotate(self, x_BHNK: Tensor, positions_N: Tensor) -> Tensor:
-        """Return x turned, in x's dtype; lengths are kept.
+        """Return x turned, in x's dtype, by places (N) or (B, N); lengths are kept.
 
         Angles stay in float32 or better also under autocast: rounded to bfloat16, positions
         beyond a few hundred collapse onto each other.
         """
         precise = torch.promote_types(x_BHNK.dtype, torch.float32)
+        if positions_N.dim() == 2:
+            positions_N = positions_N.unsqueeze(1)  # an example's heads turn alike
         with torch.autocast(x_BHNK.device.type, enabled=False):
             cosine_NF, sine_NF = self._turns(positions_N, x_BHNK.shape[-1], precise)
             first_BHNF, second_BHNF = x_BHNK.to(precise).chunk(2, dim=-1)

@@ -32,12 +32,13 @@ class Sinusoidal(Position):
     )
 
     def embed(self, positions_N: Tensor) -> Tensor:
-        """Return (N, D) float32."""
+        """Return (N, D) float32, or (B, N, D)."""
         return sinusoid(positions_N, self.dims.width)
 
 
 def sinusoid(positions_N: Tensor, width: int) -> Tensor:
-    """Return the table's rows for these positions, (N, D) float32 on their device.
+    """Return the table's rows for these positions, (N, D) float32 on their device; (B, N, D) for
+    those of each example.
 
     Float32 throughout: in bfloat16 neighbouring positions above 256 become one.
     """
@@ -45,4 +46,4 @@ def sinusoid(positions_N: Tensor, width: int) -> Tensor:
     frequencies_F = torch.exp(even_F * (-math.log(BASE) / width))
     angles_NF = positions_N.to(torch.float32).unsqueeze(-1) * frequencies_F
     pairs_NF2 = torch.stack([angles_NF.sin(), angles_NF.cos()], dim=-1)
-    return pairs_NF2.flatten(-2)[:, :width]
+    return pairs_NF2.flatten(-2)[..., :width]

@@ -45,6 +45,11 @@ class Capabilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether it honours a position scheme that adds to the logits (ALiBi and its like)."""
     rotary: bool = False
     """Whether it honours a position scheme that rotates queries and keys."""
+    arbitrary_mask: bool = False
+    """Whether it honours a mask of its own for each pair of a query and a key."""
+    positions_by_index: bool = False
+    """Whether places may be given for queries and keys: it tells positions apart by their places,
+    through the position scheme, and by nothing else but causality."""
     fixed_length: bool = False
     """Whether it has parameters tied to a maximum length; a longer input is refused."""
     stochastic: bool = False
@@ -62,6 +67,8 @@ def meet(found: Sequence[Capabilities]) -> Capabilities:
         decode=min((one.decode for one in found), key=_DECODE.index),
         bias=all(one.bias for one in found),
         rotary=all(one.rotary for one in found),
+        arbitrary_mask=all(one.arbitrary_mask for one in found),
+        positions_by_index=all(one.positions_by_index for one in found),
         fixed_length=any(one.fixed_length for one in found),
         stochastic=any(one.stochastic for one in found),
     )

@@ -1,6 +1,7 @@
-"""The numbers of a case: its inputs, and the places of its padding.
+"""The numbers of a case: its inputs, the places of its padding, which pairs meet, and places that
+are given.
 
-B batch N positions, M masked positions D model width
+B batch N positions, M masked positions or keys D model width
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from lra.core.findings import Case
 
 GROWN = {"large": 30.0, "huge": 1e4}
 """Factor of the one token of an example that is so."""
+
+DENSITIES = (0.5, 0.1, 0.9)
+"""Shares of the pairs that meet, by a case's seed."""
 
 
 def normal_inputs(case: Case, length: int, width: int, stream: int) -> Tensor:
@@ -77,3 +81,26 @@ def ragged_lengths(batch: int, length: int) -> Tensor:
     """Return numbers of real positions, (B,): 1 in the first example, all in the last."""
     least = min(1, length)
     return least + (length - least) * torch.arange(batch) // max(1, batch - 1)
+
+
+def pairs_that_meet(case: Case) -> Tensor:
+    """Return a mask of pairs by a case's seed, (B, N, M), on the CPU: others in each example, where
+    one of several queries meets no key."""
+    generator = torch.Generator().manual_seed(case.seed + 4)
+    m = case.n if case.m is None else case.m
+    density = DENSITIES[case.seed % len(DENSITIES)]
+    mask_BNM = torch.rand(case.batch, case.n, m, generator=generator) < density
+    if case.n > 1:
+        mask_BNM[torch.arange(case.batch), places(case.batch, case.n)] = False
+    return mask_BNM
+
+
+def given_places(case: Case, length: int, stream: int) -> Tensor:
+    """Return places of positions by a case's seed, (B, L) int64 below L, on the CPU, others in each
+    example: an order, or for an odd seed two sequences packed into one row."""
+    generator = torch.Generator().manual_seed(2 * case.seed + stream)
+    if case.seed % 2 == 0:
+        return torch.rand(case.batch, length, generator=generator).argsort(dim=1)
+    index_L = torch.arange(length)
+    border_B1 = torch.randint(max(1, length), (case.batch, 1), generator=generator)
+    return torch.where(index_L < border_B1, index_L, index_L - border_B1)

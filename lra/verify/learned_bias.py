@@ -22,5 +22,6 @@ class LearnedBias(Position):
         self.table = nn.Parameter(torch.randn(dims.heads, 2 * dims.max_length))
 
     def logits(self, rows_N: Tensor, columns_M: Tensor) -> Tensor:
-        """Return the bias of each pair, (H, N, M)."""
-        return self.table[:, self.dims.max_length + rows_N.unsqueeze(-1) - columns_M]
+        """Return the bias of each pair, (H, N, M); (B, H, N, M) for places of each example."""
+        apart_NM = rows_N.unsqueeze(-1) - columns_M.unsqueeze(-2)
+        return self.table[:, self.dims.max_length + apart_NM].movedim(0, -3)

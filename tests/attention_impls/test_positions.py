@@ -67,6 +67,23 @@ def test_a_longer_input_is_refused_in_one_line_or_served(name: str) -> None:
         position.logits(places, places)
 
 
+@pytest.mark.parametrize("name", names("position"))
+def test_places_of_each_example_are_served_as_each_alone(name: str) -> None:
+    position = scheme(name, Dims(width=5, qkv_width=16, heads=2, max_length=20))
+    rows, columns = torch.tensor([[3, 0, 7], [1, 1, 12]]), torch.tensor([[5, 2], [19, 0]])
+    x, embedded = torch.randn(2, 2, 3, 8), position.embed(rows)
+    turned, added = position.rotate(x, rows), position.logits(rows, columns)
+    assert turned.shape == x.shape
+    for one in range(2):
+        assert torch.equal(turned[one], position.rotate(x[one : one + 1], rows[one])[0])
+        if embedded is not None:
+            assert torch.equal(embedded[one], position.embed(rows[one]))
+        if added is not None:
+            assert torch.equal(added[one], position.logits(rows[one], columns[one]))
+            for mixed in (position.logits(rows, columns[one]), position.logits(rows[one], columns)):
+                assert torch.equal(mixed[one], added[one])
+
+
 @pytest.mark.parametrize("width", [1, 5, 12])
 def test_sinusoid_interleaves_sines_and_cosines(width: int) -> None:
     table = scheme("sinusoidal", Dims(width, 16, 2, 20)).embed(torch.tensor([0, 1, 7, 300]))

@@ -23,6 +23,8 @@ from lra.verify.subject import Subject
 from lra.verify.trial import try_case
 from verify.faults import claims
 from verify.faults.dense import FAULTS, Dense
+from verify.faults.pairs import Paired
+from verify.faults.places import Placed
 from verify.faults.strangers import stranger
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -141,3 +143,11 @@ def test_there_is_a_fault_for_every_law() -> None:
 def test_an_honest_mechanism_keeps_every_law(law: str) -> None:
     found = verdict(Dense, law)
     assert found.verdict != "failed", found
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "law"), [(Paired, "arbitrary_mask"), (Placed, "positions_by_index")]
+)
+def test_what_faults_of_a_claim_are_made_of_keeps_its_law(mechanism: type[Dense], law: str) -> None:
+    found = verdict(mechanism, law)
+    assert found.verdict == "held", found

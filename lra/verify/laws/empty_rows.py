@@ -45,7 +45,7 @@ def check(subject: Subject, case: Case) -> None:
     padded = x_BND if source_BMD is None else source_BMD
     leaves = {"the input": x_BND, "what is padded": padded, **dict(layer.named_parameters())}
     with torch.autograd.set_detect_anomaly(True, check_nan=True):
-        _backward("the layer", y_BND, leaves)
+        backward("the layer", y_BND, leaves)
     if padded.grad is not None and bool(padded.grad[~mask].any()):
         raise Broken("padded inputs get a gradient")
     if subject.is_attention:
@@ -68,7 +68,7 @@ def _behind_projections(subject: Subject, case: Case) -> None:
         raise Broken("a row with nothing to attend to is not zero")
     leaves = dict(zip(("queries", "keys", "values"), heads[:3], strict=True))
     with torch.autograd.set_detect_anomaly(True, check_nan=True):
-        _backward(
+        backward(
             "the attention",
             out_BHNV,
             {name: leaf for name, leaf in leaves.items() if leaf is not None},
@@ -79,7 +79,9 @@ def _behind_projections(subject: Subject, case: Case) -> None:
             raise Broken(f"{name} of an example that is padding alone get a gradient")
 
 
-def _backward(what: str, out: torch.Tensor, leaves: dict[str, torch.Tensor]) -> None:
+def backward(what: str, out: torch.Tensor, leaves: dict[str, torch.Tensor]) -> None:
+    """Pass back to these leaves. Raises `Broken` for a NaN at any step, where torch looks for it,
+    and for a gradient that is not finite."""
     if not out.requires_grad:
         return
     try:

@@ -72,6 +72,8 @@ def compare(subject: Subject, case: Case, layer: Layer, context: Context) -> Non
     if case.dtype not in HALF:
         # Sums over all positions may cancel: in half precision rounding is all that is left.
         leaves |= dict(layer.named_parameters())
+        if context.position is not None:
+            leaves |= {f"position's {name}": x for name, x in context.position.named_parameters()}
     if source_BMD is not None:
         leaves["the source"] = source_BMD
     found = layer(x_BND, context, source_BMD=source_BMD).y_BND

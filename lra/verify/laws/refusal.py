@@ -53,6 +53,14 @@ def check(subject: Subject, case: Case) -> None:
             can.cross and can.causal != "no" and subject.mechanism.crosses_causally,
             lambda: layer(x_BND, Context(causal=True), source_BMD=x_BND),
         ),
+        "arbitrary mask": (
+            can.arbitrary_mask,
+            lambda: layer(x_BND, Context(causal, mask_BNM=mask[:, None] & mask.unsqueeze(-1))),
+        ),
+        "positions by index": (
+            can.positions_by_index,
+            lambda: layer(x_BND, Context(causal, positions_BN=mask.long().cumsum(1))),
+        ),
         "bias": (can.bias, under("alibi")),
         "rotary": (can.rotary, under("rope")),
     }

@@ -103,6 +103,13 @@ def _without(subject: Subject, case: Case, context: Context) -> dict[str, tuple[
         pairs["causal"] = (context, replace(context, causal=False))
     if context.position is not None:
         pairs["position"] = (context, replace(context, position=None))
+        if can.positions_by_index:
+            pairs |= _with_places(subject, case, context)
+    if can.arbitrary_mask:
+        m = case.n if case.m is None else case.m
+        sums_NM = torch.arange(case.n).unsqueeze(-1) + torch.arange(m)
+        mask_BNM = (sums_NM % 2 == 1).expand(case.batch, -1, -1).to(subject.device)
+        pairs["mask_BNM"] = (replace(context, mask_BNM=mask_BNM), context)
     plain = replace(context, query_mask_BN=None, key_mask_BM=None)
     if case.mask != "none":
         pairs["key_mask_BM"] = (replace(plain, key_mask_BM=context.key_mask_BM), plain)
@@ -112,6 +119,20 @@ def _without(subject: Subject, case: Case, context: Context) -> dict[str, tuple[
         special_BN = torch.zeros(case.batch, case.n, dtype=torch.bool, device=subject.device)
         special_BN[:, case.n // 2] = True
         pairs["special_BN"] = (replace(context, special_BN=special_BN), context)
+    return pairs
+
+
+def _with_places(
+    subject: Subject, case: Case, context: Context
+) -> dict[str, tuple[Context, Context]]:
+    """Return pairs of requests with places twice as far apart, and without."""
+    rows_N = 2 * torch.arange(case.n, device=subject.device)
+    own = replace(context, positions_BN=rows_N.expand(case.batch, -1))
+    pairs = {"positions_BN": (own, context)}
+    if case.m is not None:
+        columns_M = 2 * torch.arange(case.m, device=subject.device)
+        theirs = replace(context, source_positions_BM=columns_M.expand(case.batch, -1))
+        pairs["source_positions_BM"] = (theirs, context)
     return pairs
 
 
