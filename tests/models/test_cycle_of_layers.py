@@ -21,7 +21,8 @@ MOST = Capabilities(
 WEAKER = {
     "bidirectional": [False], "causal": ["values-only", "no"], "cross": [False],
     "padding": ["length", "none"], "decode": ["approximate", "none"],
-    "cross_decode": ["none"], "bias": [False], "rotary": [False], "fixed_length": [True], "stochastic": [True],
+    "cross_decode": ["none"], "bias": [False], "rotary": [False], "fixed_length": [True],
+    "stochastic": [True],
 }  # fmt: skip
 """Each field's values, from the next best down."""
 DIMS = Dims(width=8, qkv_width=12, heads=3, max_length=6, layers=5)
