@@ -87,7 +87,7 @@ def test_so_do_other_readers_of_a_source(law: Law, cross: str) -> None:
 
 
 def test_a_beam_as_wide_as_the_vocabulary_finds_the_best_pair() -> None:
-    """Of a real model: two tokens, each first one kept."""
+    """Two tokens of a real model: each first one is kept."""
     model = laws.writer()
     tokens, _ = laws.given(model)
     found = beam(model, tokens, end=laws.END, limit=2, width=11, alpha=0.6)

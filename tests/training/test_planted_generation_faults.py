@@ -34,7 +34,7 @@ def cache_not_reordered(patch: Patch) -> None:
 
 
 def cross_cache_of_other_examples(patch: Patch) -> None:
-    """What was kept of the sources is repeated whole, the rest row by row."""
+    """All that was kept of the sources is repeated whole, the rest row by row."""
     plain = Block.select_state
 
     def select_state(self: Block, state: BlockState, index: Tensor) -> BlockState:

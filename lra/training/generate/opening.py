@@ -24,7 +24,7 @@ from lra.training.generate.steps import Steps
 
 @dataclass(frozen=True)
 class Opening:
-    """What a generation begins with."""
+    """The beginning of a generation."""
 
     steps: Steps
     """The model, with the given tokens or the source taken in."""

@@ -222,6 +222,17 @@ class PositionsFirst(Dense, law="beams", stranger=""):
         return state._replace(padded_B=own.padded_B, seen_B=own.seen_B), *read
 
 
+class ReordersInPlace(Dense, law="beams", stranger=""):
+    """Chosen rows are written over those of the state that they were chosen from."""
+
+    def select_state(self, state: Any, index: Tensor) -> Any:
+        chosen = super().select_state(state, index)
+        for old, new in zip(state, chosen, strict=True):
+            if isinstance(old, Tensor) and old.shape == new.shape:
+                old.copy_(new)
+        return chosen
+
+
 class GainsByRow(Dense, law="beams", stranger=""):
     """A figure that a prompt sets for each example is kept on the layer by row: a reordered state
     meets another row's."""
