@@ -17,8 +17,8 @@ from attention_impls.contract import Attention, Layer
 from lra.core.catalogue import find, load, names
 
 OVERRIDDEN = (
-    "mix", "support", "borders", "kv_heads", "build_shared", "init_state", "after_step",
-    "convergence",
+    "mix", "support", "borders", "kv_heads", "build_shared", "empty_state", "keep_source",
+    "after_step", "convergence",
 )  # fmt: skip
 """Methods that a class may leave as the contract has them."""
 SAID = ("square", "mixes_queries", "crosses_causally")

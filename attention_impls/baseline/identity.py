@@ -94,7 +94,7 @@ class Identity(Attention):
         """The projections, those to queries and keys too."""
         return self.projection_operations(n)
 
-    def init_state(
+    def empty_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> IdentityState:
         """Return a counter; it has no end, whatever `length`."""

@@ -142,7 +142,7 @@ class Local(Mixer):
         """One product of all taps and one of the output, in either direction."""
         return 2 * n * (TAPS + 1) * self.dims.width * self.dims.width
 
-    def init_state(
+    def empty_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> LocalState:
         """Return zeros for as many positions as the taps reach back, whatever `length`."""

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_impls.contract import Attention, Context, causal_mask
+from attention_impls.contract import Attention, Context, causal_mask, split_heads
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.errors import UnsupportedError
 
@@ -25,6 +25,13 @@ class MeanState(NamedTuple):
     """int64: how many values the sum is of; padding is none."""
     seen_B: Tensor
     """int64, on the CPU: positions consumed, padding included."""
+
+
+class SourceMean(NamedTuple):
+    """Mean of another sequence's values: its size does not grow with the length."""
+
+    mean_BHV: Tensor
+    """float32 or better."""
 
 
 class Mean(Attention):
@@ -47,14 +54,16 @@ class Mean(Attention):
         time="O((n + m) d)",
         memory="O(m d)",
         weights="convex",
-        without_effect=("position", "special_BN"),
+        without_effect=("position", "special_BN", "positions_BN", "source_positions_BM"),
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
             cross=True,
             padding="content",
             decode="exact",
+            cross_decode="exact",
             rotary=True,
+            positions_by_index=True,
         ),
     )
 
@@ -112,7 +121,7 @@ class Mean(Attention):
         """The projections, those to queries and keys too; sums take no product."""
         return self.projection_operations(n)
 
-    def init_state(
+    def empty_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> MeanState:
         """Return the sum of nothing; it has no end, whatever `length`."""
@@ -120,6 +129,23 @@ class Mean(Attention):
         sum_BHV = torch.zeros(size, device=device, dtype=torch.promote_types(dtype, torch.float32))
         count_B = torch.zeros(batch, device=device, dtype=torch.int64)
         return MeanState(sum_BHV, count_B, torch.zeros(batch, dtype=torch.int64))
+
+    def keep_source(
+        self, source_BMD: Tensor, mask_BM: Tensor | None, dtype: torch.dtype
+    ) -> SourceMean:
+        """Return the mean of the source; its size is the same for any length."""
+        v_BHMV = split_heads(self.value(source_BMD), self.dims.heads)
+        v_BHMV = v_BHMV.to(torch.promote_types(dtype, torch.float32))
+        real_BM = v_BHMV.new_ones(v_BHMV.shape[0], v_BHMV.shape[2], dtype=torch.bool)
+        real_BM = real_BM if mask_BM is None else mask_BM
+        v_BHMV = v_BHMV.masked_fill(~real_BM[:, None, :, None], 0.0)
+        mean_BH1V = _over(v_BHMV.sum(2, keepdim=True), real_BM.sum(1, keepdim=True))
+        return SourceMean(mean_BH1V.squeeze(2))
+
+    def attend_kept(self, q_BHNK: Tensor, kept: SourceMean, context: Context) -> Tensor:
+        """Return the mean for each query."""
+        mean_BHNV = kept.mean_BHV.unsqueeze(2).expand(-1, -1, q_BHNK.shape[2], -1)
+        return mean_BHNV.to(q_BHNK.dtype)
 
 
 def _over(sum_BHMV: Tensor, count_BM: Tensor) -> Tensor:

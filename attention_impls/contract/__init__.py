@@ -24,12 +24,14 @@ from attention_impls.contract.tensors import (
     merge_heads,
     position_ids,
     seen,
+    select_rows,
     split_heads,
     zero_padding,
 )
 from attention_impls.contract.values import (
     Context,
     Convergence,
+    CrossState,
     Exact,
     Heads,
     MechanismConfig,
@@ -40,6 +42,7 @@ __all__ = [
     "Attention",
     "Context",
     "Convergence",
+    "CrossState",
     "Dims",
     "Exact",
     "Heads",
@@ -53,6 +56,7 @@ __all__ = [
     "merge_heads",
     "position_ids",
     "seen",
+    "select_rows",
     "split_heads",
     "zero_padding",
 ]

@@ -19,7 +19,7 @@ from attention_impls.contract.tensors import (
     split_heads,
     zero_padding,
 )
-from attention_impls.contract.values import Context, Exact, Heads, MechanismConfig, Out
+from attention_impls.contract.values import Context, CrossState, Exact, Heads, MechanismConfig, Out
 from lra.core.errors import UnsupportedError
 
 
@@ -72,7 +72,12 @@ class Attention(Layer):
         """Refuse, zero the padding, mix, merge the heads, zero the padding."""
         self._refuse(x_BND, context, source_BMD, state)
         x_BND, source_BMD, context = _without_padding(x_BND, source_BMD, context)
-        out_BHNV, state = self.mix(x_BND, context, source_BMD, state)
+        if isinstance(state, CrossState):
+            q_BHNK = split_heads(self.query(x_BND), self.dims.heads)
+            out_BHNV = self.attend_kept(q_BHNK, state.kept, context)
+            state = state._replace(seen_B=state.seen_B + x_BND.shape[1])
+        else:
+            out_BHNV, state = self.mix(x_BND, context, source_BMD, state)
         y_BND = self.output(merge_heads(out_BHNV))
         return Out(zero_padding(y_BND, context.query_mask_BN), state)
 
@@ -125,6 +130,10 @@ class Attention(Layer):
         self, q_BHNK: Any, k_BGMK: Any, v_BGMV: Tensor, context: Context, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Any]:
         """Return (B, H, N, V) and the advanced state: the mechanism itself, fast."""
+
+    def attend_kept(self, q_BHNK: Tensor, kept: Any, context: Context) -> Tensor:
+        """Return (B, H, N, V) of queries to the source of which `keep_source` kept this."""
+        raise UnsupportedError(f"{self.name} keeps nothing of another sequence; give it each time")
 
     def oracle(
         self, q_BHNK: Any, k_BGMK: Any, v_BGMV: Tensor, context: Context, *args: Any, **kwargs: Any

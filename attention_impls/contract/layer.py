@@ -9,7 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from attention_impls.contract.dims import Dims
-from attention_impls.contract.values import Context, Convergence, MechanismConfig, Out
+from attention_impls.contract.tensors import select_rows, zero_padding
+from attention_impls.contract.values import (
+    Context,
+    Convergence,
+    CrossState,
+    MechanismConfig,
+    Out,
+)
 from lra.core.cards import AttentionCard
 from lra.core.errors import UnsupportedError, UsageError
 
@@ -109,12 +116,44 @@ class Layer(nn.Module, ABC):
         raise UnsupportedError(f"{self.name} declares no operations; count those of a call instead")
 
     def init_state(
+        self,
+        batch: int,
+        *,
+        length: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        source_BMD: Tensor | None = None,
+        source_mask_BM: Tensor | None = None,
+    ) -> Any:
+        """Return a state for up to `length` positions, of numbers of this dtype: a NamedTuple of
+        tensors, batch first, with a field `seen_B` (int64, on the CPU) that counts the positions
+        consumed.
+
+        Without a source it is the empty state of decoding. With one it is a `CrossState`: later
+        calls give that state in place of the source and of its mask, which are not read again, and
+        all but `seen_B` stays as it is. Raises `UnsupportedError` where the card claims neither,
+        and `UsageError` for a source that does not fit.
+        """
+        if source_BMD is None:
+            return self.empty_state(batch, length=length, device=device, dtype=dtype)
+        self._refuse_source(batch, source_BMD, source_mask_BM)
+        kept = self.keep_source(zero_padding(source_BMD, source_mask_BM), source_mask_BM, dtype)
+        return CrossState(kept, torch.zeros(batch, dtype=torch.int64))
+
+    def empty_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> Any:
-        """Return an empty decode state for up to `length` positions: a NamedTuple of tensors,
-        batch first, with a field `seen_B` (int64, on the CPU) that counts the positions consumed.
-        """
+        """Return the state before the first position; for `init_state` to call."""
         raise UnsupportedError(f"{self.name} keeps no decode state; its card claims no decoding")
+
+    def keep_source(self, source_BMD: Tensor, mask_BM: Tensor | None, dtype: torch.dtype) -> Any:
+        """Return what later queries need of a source, zero at padding; for `init_state` to call."""
+        raise UnsupportedError(f"{self.name} keeps nothing of another sequence; give it each time")
+
+    def select_state(self, state: Any, index_B: Tensor) -> Any:
+        """Return the state of these rows, in this order, and leave the old one as it was: beam
+        search repeats and drops rows so. `index_B` is int64."""
+        return select_rows(state, index_B)
 
     def after_step(self, step: int) -> None:
         """Run after each optimiser step; the only place where persistent draws may change."""
@@ -141,9 +180,11 @@ class Layer(nn.Module, ABC):
             raise UnsupportedError(
                 f"{self.name} cannot attend to another sequence causally; ask for all of it"
             )
-        if state is not None and can.decode == "none":
+        if isinstance(state, CrossState):
+            self._refuse_cross_state(context, source_BMD)
+        elif state is not None and can.decode == "none":
             raise UnsupportedError(f"{self.name} cannot decode step by step; call it without state")
-        if state is not None and not context.causal:
+        elif state is not None and not context.causal:
             raise UnsupportedError(f"{self.name}: a decode state needs causal attention")
         if can.padding == "none" and (
             context.query_mask_BN is not None or context.key_mask_BM is not None
@@ -160,13 +201,7 @@ class Layer(nn.Module, ABC):
                 raise UnsupportedError(
                     f"{self.name} cannot use rotary positions; choose another position scheme"
                 )
-        if can.fixed_length:
-            longest = max(x_BND.shape[1], 0 if source_BMD is None else source_BMD.shape[1])
-            if longest > self.dims.max_length:
-                raise UnsupportedError(
-                    f"{self.name} was built for at most {self.dims.max_length} positions, "
-                    f"got {longest}; build it with a larger max_length"
-                )
+        self._refuse_length(max(x_BND.shape[1], 0 if source_BMD is None else source_BMD.shape[1]))
         self._refuse_mask("query_mask_BN", context.query_mask_BN, x_BND)
         self._refuse_mask(
             "key_mask_BM", context.key_mask_BM, x_BND if source_BMD is None else source_BMD
@@ -175,6 +210,53 @@ class Layer(nn.Module, ABC):
             self._refuse_pairs(context.mask_BNM, x_BND, source_BMD, state)
         if context.positions_BN is not None or context.source_positions_BM is not None:
             self._refuse_places(x_BND, context, source_BMD, state)
+
+    def _refuse_cross_state(self, context: Context, source_BMD: Tensor | None) -> None:
+        """Raise `UnsupportedError` for what a state of another sequence cannot be asked, and
+        `UsageError` for what it holds already."""
+        self._refuse_keeping()
+        if context.causal:
+            raise UnsupportedError(
+                f"{self.name}: a state of another sequence is read whole; ask for all of it"
+            )
+        position = context.position
+        if position is not None and position.card.acts_on in ("queries-keys", "logits"):
+            raise UnsupportedError(
+                f"{self.name}: a state of another sequence has no positions; leave them out"
+            )
+        if source_BMD is not None or context.key_mask_BM is not None:
+            raise UsageError(
+                f"{self.name}: the state holds the source and its mask; give the state alone"
+            )
+
+    def _refuse_source(self, batch: int, source_BMD: Tensor, mask_BM: Tensor | None) -> None:
+        """Raise `UnsupportedError` for a source that the card does not claim to keep, and
+        `UsageError` for one that does not fit."""
+        self._refuse_keeping()
+        if len(source_BMD) != batch:
+            raise UsageError(
+                f"{self.name}: a state for {batch} rows was asked of a source of "
+                f"{len(source_BMD)}; give as many"
+            )
+        if self.card.capabilities.padding == "none" and mask_BM is not None:
+            raise UnsupportedError(f"{self.name} cannot mask padding; give rows of equal length")
+        self._refuse_length(source_BMD.shape[1])
+        self._refuse_mask("source_mask_BM", mask_BM, source_BMD)
+
+    def _refuse_keeping(self) -> None:
+        """Raise `UnsupportedError` where the card claims no state of another sequence."""
+        if self.card.capabilities.cross_decode == "none":
+            raise UnsupportedError(
+                f"{self.name} keeps no state of another sequence; give the sequence each time"
+            )
+
+    def _refuse_length(self, longest: int) -> None:
+        """Raise `UnsupportedError` beyond the length that parameters are tied to."""
+        if self.card.capabilities.fixed_length and longest > self.dims.max_length:
+            raise UnsupportedError(
+                f"{self.name} was built for at most {self.dims.max_length} positions, "
+                f"got {longest}; build it with a larger max_length"
+            )
 
     def _refuse_mask(self, name: str, mask: Tensor | None, masked_BND: Tensor) -> None:
         """Raise `UsageError` unless it is boolean and has one element for each position."""

@@ -37,6 +37,18 @@ def seen(state: Any) -> int:
     return 0 if state is None else int(state.seen_B[0])
 
 
+def select_rows(state: Any, index_B: Tensor) -> Any:
+    """Return copies of these rows of every tensor in a state, in this order: rows may be repeated
+    and left out. States may be nested."""
+    if isinstance(state, Tensor):
+        return state.index_select(0, index_B.to(state.device))
+    if isinstance(state, tuple) and hasattr(state, "_fields"):
+        return type(state)(*(select_rows(part, index_B) for part in state))
+    if isinstance(state, tuple | list):
+        return type(state)(select_rows(part, index_B) for part in state)
+    return state
+
+
 def position_ids(
     n: int, m: int, context: Context, state: Any, device: torch.device
 ) -> tuple[Tensor, Tensor]:

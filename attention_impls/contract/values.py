@@ -52,6 +52,15 @@ class Out(NamedTuple):
     """Where a state was given: that state, advanced by N positions."""
 
 
+class CrossState(NamedTuple):
+    """State of a layer that reads another sequence: made of it once, read by all later queries."""
+
+    kept: Any
+    """All that the layer needs of that sequence: a NamedTuple of tensors, batch first."""
+    seen_B: Tensor
+    """int64, on the CPU: queries answered so far."""
+
+
 class Heads(NamedTuple):
     """Queries, keys and values by head."""
 

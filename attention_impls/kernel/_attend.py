@@ -13,7 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_impls.contract import Context, causal_mask
-from attention_impls.kernel._bidirectional import bidirectional, lowest
+from attention_impls.kernel._bidirectional import (
+    bidirectional,
+    lowest,
+    read_sum,
+    sum_of_keys,
+)
 from attention_impls.kernel._causal import Causal
 from attention_impls.kernel._chunks import by_chunks
 from attention_impls.kernel._features import FeatureMap, SoftmaxFeatures
@@ -42,6 +47,33 @@ def empty_state(
     memory_BHUR = torch.zeros(batch, heads, values + 1, features, device=device, dtype=dtype)
     log_scale_BH = torch.full((batch, heads), lowest(dtype), device=device, dtype=dtype)
     return KernelState(memory_BHUR, log_scale_BH, torch.zeros(batch, dtype=torch.int64))
+
+
+class SourceSum(NamedTuple):
+    """All that another sequence is to queries: its size does not grow with the length."""
+
+    sum_BHUR: Tensor
+    """Sum over the keys of [v, 1] phi(k)^T, up to a positive factor. float32 or better."""
+
+
+def keep_sum(
+    k_BHMK: Tensor,
+    v_BHMV: Tensor,
+    mask_BM: Tensor | None,
+    features: FeatureMap,
+    dtype: torch.dtype,
+) -> SourceSum:
+    """Return the sum over all keys that are real; arithmetic as in `kernel_attention`, in `dtype`,
+    which is float32 or better."""
+    with torch.autocast(k_BHMK.device.type, enabled=False):
+        return SourceSum(sum_of_keys(k_BHMK.to(dtype), v_BHMV.to(dtype), mask_BM, features))
+
+
+def attend_sum(q_BHNK: Tensor, kept: SourceSum, features: FeatureMap) -> Tensor:
+    """Return the attention of queries to the keys of a sum, (B, H, N, V) in the dtype of q."""
+    with torch.autocast(q_BHNK.device.type, enabled=False):
+        out_BHNV = read_sum(q_BHNK.to(kept.sum_BHUR.dtype), kept.sum_BHUR, features)
+    return out_BHNV.to(q_BHNK.dtype)
 
 
 def kernel_attention(

@@ -34,7 +34,19 @@ def bidirectional(
     """Return normalised kernel attention, (B, H, N, V); masked keys count for nothing."""
     if torch.compiler.is_compiling():
         return _traced(q_BHNK, k_BHMK, v_BHMV, mask_BM, features)
-    sum_BHUR = _Sum.apply(k_BHMK, v_BHMV, mask_BM, features)  # type: ignore[no-untyped-call]
+    return read_sum(q_BHNK, sum_of_keys(k_BHMK, v_BHMV, mask_BM, features), features)
+
+
+def sum_of_keys(
+    k_BHMK: Tensor, v_BHMV: Tensor, mask_BM: Tensor | None, features: FeatureMap
+) -> Tensor:
+    """Return S, (B, H, U, R): all that queries need of the keys."""
+    sum_BHUR: Tensor = _Sum.apply(k_BHMK, v_BHMV, mask_BM, features)  # type: ignore[no-untyped-call]
+    return sum_BHUR
+
+
+def read_sum(q_BHNK: Tensor, sum_BHUR: Tensor, features: FeatureMap) -> Tensor:
+    """Return the attention of queries to the keys of a sum, (B, H, N, V)."""
     out_BHNV: Tensor = _Read.apply(q_BHNK, sum_BHUR, features)  # type: ignore[no-untyped-call]
     return out_BHNV
 

@@ -8,8 +8,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attention_impls.contract import Attention, Context
-from attention_impls.kernel._attend import KernelState, empty_state, kernel_attention, normalised
+from attention_impls.contract import Attention, Context, split_heads
+from attention_impls.kernel._attend import (
+    KernelState,
+    SourceSum,
+    attend_sum,
+    empty_state,
+    keep_sum,
+    kernel_attention,
+    normalised,
+)
 from attention_impls.kernel._causal import CHUNK
 from attention_impls.kernel._features import EluFeatures
 from lra.core.cards import AttentionCard, Capabilities
@@ -40,6 +48,7 @@ class Linear(Attention):
             cross=True,
             padding="content",
             decode="exact",
+            cross_decode="exact",
             positions_by_index=True,
         ),
     )
@@ -77,9 +86,24 @@ class Linear(Attention):
         head = kernel_operations(n, width, width, causal=causal, like=self.query.weight)
         return self.projection_operations(n) + self.dims.heads * head
 
-    def init_state(
+    def empty_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> KernelState:
         """Return the empty state; its size is the same for any length."""
         width = self.dims.head_width
         return empty_state(batch, self.dims.heads, width, width, device, dtype)
+
+    def keep_source(
+        self, source_BMD: Tensor, mask_BM: Tensor | None, dtype: torch.dtype
+    ) -> SourceSum:
+        """Return the sum over the source; its size is the same for any length."""
+        k_BHMK, v_BHMV = (
+            split_heads(projection(source_BMD), self.dims.heads)
+            for projection in (self.key, self.value)
+        )
+        dtype = torch.promote_types(dtype, torch.float32)
+        return keep_sum(k_BHMK, v_BHMV, mask_BM, EluFeatures(), dtype)
+
+    def attend_kept(self, q_BHNK: Tensor, kept: SourceSum, context: Context) -> Tensor:
+        """Return what the sum gives to each query."""
+        return attend_sum(q_BHNK, kept, EluFeatures())

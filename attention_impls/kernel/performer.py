@@ -19,8 +19,17 @@ from attention_impls.contract import (
     Convergence,
     Dims,
     MechanismConfig,
+    split_heads,
 )
-from attention_impls.kernel._attend import KernelState, empty_state, kernel_attention, normalised
+from attention_impls.kernel._attend import (
+    KernelState,
+    SourceSum,
+    attend_sum,
+    empty_state,
+    keep_sum,
+    kernel_attention,
+    normalised,
+)
 from attention_impls.kernel._causal import CHUNK
 from attention_impls.kernel._draws import Norms, orthogonal_draws
 from attention_impls.kernel._features import FeatureMap, ReluFeatures, SoftmaxFeatures
@@ -75,6 +84,7 @@ class Performer(Attention):
             cross=True,
             padding="content",
             decode="exact",
+            cross_decode="exact",
             rotary=True,
             positions_by_index=True,
             stochastic=True,
@@ -154,13 +164,7 @@ class Performer(Attention):
         state: KernelState | None = None,
     ) -> tuple[Tensor, KernelState | None]:
         """Return the normalised output and the state."""
-        dtype = working_dtype(q_BHNK, k_BHMK, v_BHMV)
-        features: FeatureMap
-        if self.config.parity == "lra2021":
-            features = ReluFeatures(self.omega_HRK.to(dtype))
-        else:
-            kind = SoftmaxFeatures if self.config.kernel == "softmax" else ReluFeatures
-            features = kind.of(self.omega_HRK, dtype)
+        features = self._features(working_dtype(q_BHNK, k_BHMK, v_BHMV))
         return kernel_attention(q_BHNK, k_BHMK, v_BHMV, context, state, features)
 
     def oracle(
@@ -193,12 +197,27 @@ class Performer(Attention):
         head = kernel_operations(n, features, width, causal=causal, like=self.omega_HRK)
         return self.projection_operations(n) + heads * (2 * 2 * n * width * features + head)
 
-    def init_state(
+    def empty_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> KernelState:
         """Return the empty state; its size is the same for any length."""
         heads, features, width = self.omega_HRK.shape
         return empty_state(batch, heads, features, width, device, dtype)
+
+    def keep_source(
+        self, source_BMD: Tensor, mask_BM: Tensor | None, dtype: torch.dtype
+    ) -> SourceSum:
+        """Return the sum over the source; its size is the same for any length."""
+        k_BHMK, v_BHMV = (
+            split_heads(projection(source_BMD), self.dims.heads)
+            for projection in (self.key, self.value)
+        )
+        dtype = torch.promote_types(dtype, torch.float32)
+        return keep_sum(k_BHMK, v_BHMV, mask_BM, self._features(dtype), dtype)
+
+    def attend_kept(self, q_BHNK: Tensor, kept: SourceSum, context: Context) -> Tensor:
+        """Return what the sum gives to each query."""
+        return attend_sum(q_BHNK, kept, self._features(kept.sum_BHUR.dtype))
 
     @torch.no_grad()
     def after_step(self, step: int) -> None:
@@ -206,6 +225,12 @@ class Performer(Attention):
         period = self.config.redraw_every
         if period and step % period == 0 and self.config.parity == "none":
             self.omega_HRK.copy_(self._draw(step // period))
+
+    def _features(self, dtype: torch.dtype) -> FeatureMap:
+        if self.config.parity == "lra2021":
+            return ReluFeatures(self.omega_HRK.to(dtype))
+        kind = SoftmaxFeatures if self.config.kernel == "softmax" else ReluFeatures
+        return kind.of(self.omega_HRK, dtype)
 
     def _draw(self, number: int) -> Tensor:
         generator = seeded(self.seed, self.layer_index, number)

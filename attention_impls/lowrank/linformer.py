@@ -7,7 +7,7 @@ V width of a value head   P compressed keys (the rank)
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import torch
@@ -36,6 +36,13 @@ class LinformerConfig(MechanismConfig, frozen=True):
     headwise: E and F per layer, for all heads. key-value: E = F too. layerwise: one E for all."""
 
 
+class SourceSlots(NamedTuple):
+    """Keys and values of another sequence, compressed."""
+
+    k_BHPK: Tensor
+    v_BHPV: Tensor
+
+
 class Linformer(Attention):
     """softmax(q (E^T k)^T / sqrt(K)) (F^T v), with E and F learned, (maximum length, P).
 
@@ -59,6 +66,7 @@ class Linformer(Attention):
             bidirectional=True,
             cross=True,
             padding="content",
+            cross_decode="exact",
             fixed_length=True,
         ),
     )
@@ -103,13 +111,9 @@ class Linformer(Attention):
         source = x_BND if source_BMD is None else source_BMD
         if not self._input_first(source.shape[1]):
             return super().mix(x_BND, context, source_BMD, state)
-        source = zero_padding(source, context.key_mask_BM)
-        e_MP, f_MP = self.compression(source.shape[1])
-        slots_BPD = e_MP.mT @ source
-        k_BPE = self._project_slots(self.key, slots_BPD, e_MP, context.key_mask_BM)
-        if f_MP is not e_MP:
-            slots_BPD = f_MP.mT @ source
-        v_BPE = self._project_slots(self.value, slots_BPD, f_MP, context.key_mask_BM)
+        k_BPE, v_BPE = self._compress_inputs(
+            zero_padding(source, context.key_mask_BM), context.key_mask_BM
+        )
         heads = self.dims.heads
         q_BHNK = split_heads(self.query(x_BND), heads)
         return self._read(q_BHNK, split_heads(k_BPE, heads), split_heads(v_BPE, heads)), None
@@ -118,12 +122,26 @@ class Linformer(Attention):
         self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context, state: Any = None
     ) -> tuple[Tensor, Any]:
         """Zero the padding, compress, and read the slots with exact attention."""
-        e_MP, f_MP = self.compression(k_BHMK.shape[2])
-        if context.key_mask_BM is not None:
-            padding_BHM1 = ~context.key_mask_BM[:, None, :, None]
-            k_BHMK = k_BHMK.masked_fill(padding_BHM1, 0.0)
-            v_BHMV = v_BHMV.masked_fill(padding_BHM1, 0.0)
-        return self._read(q_BHNK, e_MP.mT @ k_BHMK, f_MP.mT @ v_BHMV), None
+        slots = self._compress(k_BHMK, v_BHMV, context.key_mask_BM)
+        return self._read(q_BHNK, *slots), None
+
+    def keep_source(
+        self, source_BMD: Tensor, mask_BM: Tensor | None, dtype: torch.dtype
+    ) -> SourceSlots:
+        """Return the source's slots; their number is the same for any length."""
+        heads = self.dims.heads
+        if self._input_first(source_BMD.shape[1]):
+            k_BPE, v_BPE = self._compress_inputs(source_BMD, mask_BM)
+            k_BHPK, v_BHPV = split_heads(k_BPE, heads), split_heads(v_BPE, heads)
+        else:
+            k_BHMK = split_heads(self.key(source_BMD), heads)
+            v_BHMV = split_heads(self.value(source_BMD), heads)
+            k_BHPK, v_BHPV = self._compress(k_BHMK, v_BHMV, mask_BM)
+        return SourceSlots(k_BHPK.to(dtype), v_BHPV.to(dtype))
+
+    def attend_kept(self, q_BHNK: Tensor, kept: SourceSlots, context: Context) -> Tensor:
+        """Read the slots with exact attention."""
+        return self._read(q_BHNK, *kept)
 
     def oracle(
         self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context
@@ -149,6 +167,28 @@ class Linformer(Attention):
         compressions = 2 if self.config.sharing == "headwise" else 1
         total += compressions * 2 * n * rank * width
         return total + (self.projection_operations(n) + self.projection_operations(rank)) // 2
+
+    def _compress_inputs(self, source_BMD: Tensor, mask_BM: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return keys and values of the slots, (B, P, E): a source, zero at padding, compressed and
+        then projected."""
+        e_MP, f_MP = self.compression(source_BMD.shape[1])
+        slots_BPD = e_MP.mT @ source_BMD
+        k_BPE = self._project_slots(self.key, slots_BPD, e_MP, mask_BM)
+        if f_MP is not e_MP:
+            slots_BPD = f_MP.mT @ source_BMD
+        return k_BPE, self._project_slots(self.value, slots_BPD, f_MP, mask_BM)
+
+    def _compress(
+        self, k_BHMK: Tensor, v_BHMV: Tensor, mask_BM: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return keys (B, H, P, K) and values (B, H, P, V) of the slots, without those of
+        padding."""
+        e_MP, f_MP = self.compression(k_BHMK.shape[2])
+        if mask_BM is not None:
+            padding_BHM1 = ~mask_BM[:, None, :, None]
+            k_BHMK = k_BHMK.masked_fill(padding_BHM1, 0.0)
+            v_BHMV = v_BHMV.masked_fill(padding_BHM1, 0.0)
+        return e_MP.mT @ k_BHMK, f_MP.mT @ v_BHMV
 
     def _read(self, q_BHNK: Tensor, k_BHPK: Tensor, v_BHPV: Tensor) -> Tensor:
         dropout = self.dims.dropout if self.training else 0.0

@@ -81,7 +81,7 @@ class UnionOfPatterns(Attention):
     def pairs_in_parts(self, n: int, *, causal: bool) -> int:
         """Return how many pairs `in_parts` computes, padded ones included; `pairs` estimates."""
 
-    def init_state(
+    def empty_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> KeyValueCache:
         """Return an empty cache for `length` positions: later queries may read any of them."""

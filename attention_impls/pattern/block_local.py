@@ -124,7 +124,7 @@ class BlockLocal(Attention):
         same = rows_N1 // self.config.block == columns_M // self.config.block
         return same & (columns_M <= rows_N1) if context.causal else same
 
-    def init_state(
+    def empty_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> RememberedWindow:
         """Return an empty memory of all keys of a block but one, or of `length` if that is less."""

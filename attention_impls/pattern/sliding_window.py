@@ -128,7 +128,7 @@ class SlidingWindow(Attention):
         columns_M = torch.arange(m)
         return (columns_M >= rows_N1 - self.config.left) & (columns_M <= rows_N1 + right)
 
-    def init_state(
+    def empty_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> RememberedWindow:
         """Return an empty memory of `left` keys, or of `length` where that is less."""

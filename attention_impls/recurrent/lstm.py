@@ -138,7 +138,7 @@ class Lstm(Mixer):
         halves = (self.first.hidden_size, self.second.hidden_size)
         return sum(2 * n * (width + half) * 4 * half for half in halves)
 
-    def init_state(
+    def empty_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> LstmState:
         """Return two zeros for each channel; their size is the same for any length."""

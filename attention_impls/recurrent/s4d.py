@@ -177,7 +177,7 @@ class S4d(Mixer):
         tables = 2 * side * self.config.state * side * width
         return 2 * n * width * 2 * width + kernels * tables
 
-    def init_state(
+    def empty_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> S4dState:
         """Return modes at rest; their size is the same for any length."""

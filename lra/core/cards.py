@@ -14,6 +14,7 @@ from lra.core.errors import UsageError
 Causal = Literal["no", "values-only", "strict"]
 Padding = Literal["none", "content", "length"]
 Decode = Literal["none", "approximate", "exact"]
+CrossDecode = Literal["none", "exact"]
 Softmax = Literal["always", "configured", "in the limit", "approximates", "of its own", "never"]
 Weights = Literal["convex", "normalised", "free"]
 TaskMetric = Literal["accuracy", "bits_per_byte", "nat"]
@@ -26,6 +27,7 @@ _ASKED_OF: dict[Asks, int] = {"token": 1, "sequence": 2, "query": 2}
 _CAUSAL: tuple[Causal, ...] = ("no", "values-only", "strict")
 _PADDING: tuple[Padding, ...] = ("none", "length", "content")
 _DECODE: tuple[Decode, ...] = ("none", "approximate", "exact")
+_CROSS_DECODE: tuple[CrossDecode, ...] = ("none", "exact")
 
 
 class Capabilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,6 +43,9 @@ class Capabilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """content: neither the content nor the number of padded positions changes anything. length:
     their content changes nothing, their number may."""
     decode: Decode = "none"
+    cross_decode: CrossDecode = "none"
+    """exact: it keeps what it needs of another sequence in a state of that sequence alone, and
+    queries in pieces read it as they would the sequence."""
     bias: bool = False
     """Whether it honours a position scheme that adds to the logits (ALiBi and its like)."""
     rotary: bool = False
@@ -65,6 +70,7 @@ def meet(found: Sequence[Capabilities]) -> Capabilities:
         cross=all(one.cross for one in found),
         padding=min((one.padding for one in found), key=_PADDING.index),
         decode=min((one.decode for one in found), key=_DECODE.index),
+        cross_decode=min((one.cross_decode for one in found), key=_CROSS_DECODE.index),
         bias=all(one.bias for one in found),
         rotary=all(one.rotary for one in found),
         arbitrary_mask=all(one.arbitrary_mask for one in found),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -29,9 +30,21 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class Memory(NamedTuple):
     """Another sequence that blocks read."""
 
-    x_BMD: Tensor
+    x_BMD: Tensor | None
+    """None where the states of the blocks hold what they read."""
     context: Context
-    """Request of the blocks' cross-attention; its keys are the memory's positions."""
+    """Request of the blocks' cross-attention; its keys are the memory's positions, and states hold
+    their mask too."""
+
+
+class BlockState(NamedTuple):
+    """Decode state of a block."""
+
+    own: Any
+    """State of its mechanism, which grows with the target."""
+    cross: Any = None
+    """State of its cross mechanism, made of a memory once; None where there is none, or where the
+    memory is read at each call."""
 
 
 def build_norm(form: BlockForm, width: int) -> nn.Module:
@@ -99,21 +112,63 @@ class Block(nn.Module):
         return self.step(x_BND, context, None, memory)[0]
 
     def step(
-        self, x_BND: Tensor, context: Context, state: Any, memory: Memory | None = None
-    ) -> tuple[Tensor, Any]:
+        self,
+        x_BND: Tensor,
+        context: Context,
+        state: BlockState | None,
+        memory: Memory | None = None,
+    ) -> tuple[Tensor, BlockState]:
         """Return (B, N, D) for positions that go on from a state, and the state after them."""
-        mixed_BND, state = self.mechanism(
-            self._before(self.mechanism_norm, x_BND), context, state=state
+        own, cross = state or BlockState(None)
+        mixed_BND, own = self.mechanism(
+            self._before(self.mechanism_norm, x_BND), context, state=own
         )
         x_BND = self._after(self.mechanism_norm, x_BND + self.dropout(mixed_BND))
         if self.cross is not None and self.cross_norm is not None:
             assert memory is not None, "a block with a cross mechanism has a memory to read"
-            read_BND, _ = self.cross(
-                self._before(self.cross_norm, x_BND), memory.context, source_BMD=memory.x_BMD
+            read_BND, cross = self.cross(
+                self._before(self.cross_norm, x_BND),
+                memory.context,
+                source_BMD=memory.x_BMD,
+                state=cross,
             )
             x_BND = self._after(self.cross_norm, x_BND + self.dropout(read_BND))
         y_BND = self._after(self.mlp_norm, x_BND + self.mlp(self._before(self.mlp_norm, x_BND)))
-        return y_BND, state
+        return y_BND, BlockState(own, cross)
+
+    def init_state(
+        self,
+        batch: int,
+        *,
+        length: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        memory: Memory | None = None,
+    ) -> BlockState:
+        """Return the state before the first of up to `length` positions; keys and values of a
+        memory are projected here, once.
+
+        Raises `UnsupportedError` where a mechanism does not decode, or keeps nothing of a memory.
+        """
+        own = self.mechanism.init_state(batch, length=length, device=device, dtype=dtype)
+        if self.cross is None or memory is None:
+            return BlockState(own)
+        cross = self.cross.init_state(
+            batch,
+            length=length,
+            device=device,
+            dtype=dtype,
+            source_BMD=memory.x_BMD,
+            source_mask_BM=memory.context.key_mask_BM,
+        )
+        return BlockState(own, cross)
+
+    def select_state(self, state: BlockState, index_B: Tensor) -> BlockState:
+        """Return the state of these rows, in this order."""
+        own = self.mechanism.select_state(state.own, index_B)
+        if self.cross is None or state.cross is None:
+            return BlockState(own)
+        return BlockState(own, self.cross.select_state(state.cross, index_B))
 
     def _before(self, norm: nn.Module, x_BND: Tensor) -> Tensor:
         normed_BND: Tensor = norm(x_BND) if self.norms_first else x_BND

@@ -62,3 +62,8 @@ class Body(nn.Module, ABC):
 
         Raises `UnsupportedError` where a mechanism does not decode.
         """
+
+    @abstractmethod
+    def select_states(self, states: Sequence[Any], index_B: Tensor) -> list[Any]:
+        """Return the states of these rows of the batch, in this order: rows may be repeated and
+        left out, and the old states stay as they were. `index_B` is int64."""

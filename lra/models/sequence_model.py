@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attention_impls.contract import Context
-from lra.models.block import Memory
+from lra.models.block import BlockState, Memory
 from lra.models.bodies.encoder_decoder import EncoderDecoder
 from lra.models.body import Stream
 from lra.models.embedding import Embedding
@@ -60,7 +60,7 @@ class SequenceModel(nn.Module):
     def decode(
         self,
         given_BN: Tensor,
-        memory_BMD: Tensor,
+        memory_BMD: Tensor | None,
         source_mask_BM: Tensor | None = None,
         mask_BN: Tensor | None = None,
         *,
@@ -71,7 +71,8 @@ class SequenceModel(nn.Module):
         """Return logits, (B, N, V) or (T, V), from what `encode` returned.
 
         Tokens that continue earlier ones come with the `states` after these, and `first` is the
-        position of the first of them.
+        position of the first of them. States that hold the memory come without it, and without its
+        mask.
         """
         x_BND, mask_BN = self.target(given_BN, mask_BN, first=first)
         context = Context(
@@ -90,10 +91,22 @@ class SequenceModel(nn.Module):
         positions, as a distance across two sequences has no meaning."""
         return Context(query_mask_BN=mask_BN, key_mask_BM=source_mask_BM)
 
-    def init_states(self, batch: int, *, length: int) -> list[Any]:
-        """Return empty decode states for targets of up to `length` tokens."""
-        weight = self.target.tokens.weight
-        return self.body.init_states(batch, length=length, device=weight.device, dtype=weight.dtype)
+    def init_states(
+        self,
+        batch: int,
+        *,
+        length: int,
+        memory_BMD: Tensor | None = None,
+        source_mask_BM: Tensor | None = None,
+    ) -> list[BlockState]:
+        """Return decode states for targets of up to `length` tokens. With what `encode` returned
+        they hold all that is needed of it."""
+        weight, memory = self.target.tokens.weight, None
+        if memory_BMD is not None:
+            memory = Memory(memory_BMD, self.cross_context(None, source_mask_BM))
+        return self.body.init_states(
+            batch, length=length, device=weight.device, dtype=weight.dtype, memory=memory
+        )
 
 
 def shifted(target_BN: Tensor, start: int) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from attention_impls.contract import Context
-from lra.models.block import Block, Memory
+from lra.models.block import Block, BlockState, Memory
 from lra.models.body import Body, Carried, Stream
 
 
@@ -57,12 +57,26 @@ class Stack(Body):
         return Carried(self._normed(x_BND), after)
 
     def init_states(
-        self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
-    ) -> list[Any]:
-        """Return each block's empty decode state, for up to `length` positions."""
+        self,
+        batch: int,
+        *,
+        length: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        memory: Memory | None = None,
+    ) -> list[BlockState]:
+        """Return each block's state before the first of up to `length` positions; with a memory,
+        blocks that read one keep what they need of it."""
         return [
-            block.mechanism.init_state(batch, length=length, device=device, dtype=dtype)
+            block.init_state(batch, length=length, device=device, dtype=dtype, memory=memory)
             for block in cast(Iterable[Block], self.blocks)
+        ]
+
+    def select_states(self, states: Sequence[Any], index_B: Tensor) -> list[BlockState]:
+        """Return the states of these rows, in this order; the old ones stay as they were."""
+        return [
+            block.select_state(state, index_B)
+            for block, state in zip(cast(Iterable[Block], self.blocks), states, strict=True)
         ]
 
     def _normed(self, x_BND: Tensor) -> Tensor:

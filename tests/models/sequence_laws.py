@@ -153,13 +153,29 @@ def a_source_of_padding_alone_leaves_a_decoder_alone(model: SequenceModel) -> No
 
 
 def stepping_is_teacher_forcing(model: SequenceModel) -> None:
+    """With a memory that is read at each step, and with what the states keep of it."""
     given, mask = tokens(9, 1), torch.arange(7) < torch.tensor([[7], [3]])
-    memory, states, parts = model.encode(tokens(7), mask), model.init_states(2, length=9), []
-    for first, last in ((0, 4), *((n, n + 1) for n in range(4, 9))):
-        found = model.decode(
-            given[:, first:last], memory, mask, states=states, first=first
-        )  # fmt: skip
-        parts.append(found.logits_LC)
-        states = found.states
+    memory = model.encode(tokens(7), mask)
     whole = model.decode(given, memory, mask).logits_LC
-    assert torch.allclose(torch.cat(parts, dim=1), whole, atol=1e-12)
+    reading = model.init_states(2, length=9), memory, mask
+    keeping = model.init_states(2, length=9, memory_BMD=memory, source_mask_BM=mask), None, None
+    for states, *read in (reading, keeping):
+        parts = []
+        for first, last in ((0, 4), *((n, n + 1) for n in range(4, 9))):
+            found = model.decode(given[:, first:last], *read, states=states, first=first)
+            parts.append(found.logits_LC)
+            states = found.states
+        assert torch.allclose(torch.cat(parts, dim=1), whole, atol=1e-12)
+
+
+def chosen_states_go_on_as_their_rows(model: SequenceModel) -> None:
+    given, mask = tokens(9, 1), torch.arange(7) < torch.tensor([[7], [3]])
+    order = torch.tensor([1, 1, 0])
+    memory = model.encode(tokens(7), mask)
+    states = model.init_states(2, length=9, memory_BMD=memory, source_mask_BM=mask)
+    states = model.decode(given[:, :5], None, states=states).states
+    chosen = model.body.select_states(states, order)
+    whole = model.decode(given, memory, mask).logits_LC[:, 5:]
+    for rows, own in ((order, chosen), (torch.arange(2), states)):
+        found = model.decode(given[rows, 5:], None, states=own, first=5).logits_LC
+        assert torch.allclose(found, whole[rows], atol=1e-12)

@@ -16,13 +16,13 @@ from lra.models.layers import Layers, Member
 
 MOST = Capabilities(
     bidirectional=True, causal="strict", cross=True, padding="content", decode="exact",
-    bias=True, rotary=True, arbitrary_mask=True, positions_by_index=True,
+    cross_decode="exact", bias=True, rotary=True, arbitrary_mask=True, positions_by_index=True,
 )  # fmt: skip
 WEAKER = {
     "bidirectional": [False], "causal": ["values-only", "no"], "cross": [False],
-    "padding": ["length", "none"], "decode": ["approximate", "none"], "bias": [False],
-    "rotary": [False], "arbitrary_mask": [False], "positions_by_index": [False],
-    "fixed_length": [True], "stochastic": [True],
+    "padding": ["length", "none"], "decode": ["approximate", "none"],
+    "cross_decode": ["none"], "bias": [False], "rotary": [False], "arbitrary_mask": [False],
+    "positions_by_index": [False], "fixed_length": [True], "stochastic": [True],
 }  # fmt: skip
 """Each field's values, from the next best down."""
 DIMS = Dims(width=8, qkv_width=12, heads=3, max_length=6, layers=5)

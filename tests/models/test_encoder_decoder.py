@@ -26,6 +26,7 @@ EVERYWHERE = [
     laws.a_token_is_predicted_from_all_before_it_and_no_other,
     laws.the_gradient_of_a_tied_table_is_the_sum_of_all_its_uses,
     laws.stepping_is_teacher_forcing,
+    laws.chosen_states_go_on_as_their_rows,
 ]
 Law = Callable[[SequenceModel], None]
 
@@ -55,6 +56,7 @@ def test_a_source_of_padding_alone_leaves_a_decoder_alone(preset: str) -> None:
         laws.padding_of_the_target_changes_nothing,
         laws.a_token_is_predicted_from_all_before_it_and_no_other,
         laws.stepping_is_teacher_forcing,
+        laws.chosen_states_go_on_as_their_rows,
     ],
     ids=lambda law: law.__name__,
 )
@@ -95,6 +97,14 @@ def test_a_shift_puts_the_start_first_and_drops_the_last() -> None:
 def test_a_mechanism_that_cannot_fill_its_slot_is_refused(slot: str, mechanism: str) -> None:
     with pytest.raises(UnsupportedError, match=mechanism):
         laws.built(**{slot: mechanism})
+
+
+def test_a_memory_and_states_that_hold_it_are_refused_together() -> None:
+    model = laws.built()
+    memory = model.encode(laws.tokens(7))
+    states = model.init_states(2, length=9, memory_BMD=memory)
+    with pytest.raises(UsageError, match="the state holds the source"):
+        model.decode(laws.tokens(3), memory, states=states)
 
 
 def test_a_decoder_without_a_memory_refuses() -> None:

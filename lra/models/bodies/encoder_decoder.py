@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import torch
+from torch import Tensor
 
 from attention_impls.contract import Context
 from lra.core.errors import UnsupportedError, UsageError
-from lra.models.block import Block, Memory
+from lra.models.block import Block, BlockState, Memory
 from lra.models.bodies.decoder import Decoder
 from lra.models.bodies.encoder import Encoder
 from lra.models.body import Body, Carried, Stream
@@ -56,11 +57,23 @@ class EncoderDecoder(Body):
         return carried
 
     def init_states(
-        self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
-    ) -> list[Any]:
-        """Return empty states of the decoder's layers; what they read of the memory is computed at
-        each call."""
-        return self.decoder.init_states(batch, length=length, device=device, dtype=dtype)
+        self,
+        batch: int,
+        *,
+        length: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        memory: Memory | None = None,
+    ) -> list[BlockState]:
+        """Return states of the decoder's layers before the first position. With a memory they hold
+        what they need of it; without one it is to be given, and read, at each call."""
+        return self.decoder.init_states(
+            batch, length=length, device=device, dtype=dtype, memory=memory
+        )
+
+    def select_states(self, states: Sequence[Any], index_B: Tensor) -> list[BlockState]:
+        """Return the decoder's states of these rows, in this order."""
+        return self.decoder.select_states(states, index_B)
 
 
 def _refuse_cross(block: Block) -> None:

@@ -49,7 +49,8 @@ def check(subject: Subject, case: Case) -> None:
     _choose(beams, order)
     half = max(1, case.n // 2)
     stream.feed(half)
-    beams.state = _reordered(stream.state, order, case.batch, "state")
+    _require_rows(stream.state, case.batch, "state")
+    beams.state = layer.select_state(stream.state, order)
     beams.start = half
     while stream.start < case.n:
         stream.feed(1)
@@ -81,21 +82,18 @@ def _choose(stream: Stream, order: Tensor) -> None:
         stream.mask_BN = stream.mask_BN[order]
 
 
-def _reordered(state: Any, order: Tensor, batch: int, where: str) -> Any:
-    """Return a state with the examples of every tensor in this order."""
+def _require_rows(state: Any, batch: int, where: str) -> None:
+    """Raise `Broken` for a tensor of a state that has not the examples first."""
     if isinstance(state, Tensor):
         if state.dim() == 0 or len(state) != batch:
             shape = tuple(state.shape)
             raise Broken(f"{where} has shape {shape}; the {batch} examples belong first")
-        return state.index_select(0, order.to(state.device))
-    if isinstance(state, tuple) and hasattr(state, "_fields"):
-        named = zip(state._fields, state, strict=True)
-        return type(state)(*(_reordered(x, order, batch, f"{where}.{name}") for name, x in named))
-    if isinstance(state, tuple | list):
-        return type(state)(_reordered(x, order, batch, where) for x in state)
-    if isinstance(state, dict):
-        return {k: _reordered(x, order, batch, f"{where}.{k}") for k, x in state.items()}
-    return state
+    elif isinstance(state, tuple) and hasattr(state, "_fields"):
+        for name, part in zip(state._fields, state, strict=True):
+            _require_rows(part, batch, f"{where}.{name}")
+    elif isinstance(state, tuple | list):
+        for part in state:
+            _require_rows(part, batch, where)
 
 
 LAW = Law(

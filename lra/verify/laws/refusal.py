@@ -45,6 +45,12 @@ def check(subject: Subject, case: Case) -> None:
                 case.batch, length=case.n, device=x_BND.device, dtype=x_BND.dtype
             ),
         ),
+        "cross_decode": (
+            can.cross_decode != "none",
+            lambda: layer.init_state(
+                case.batch, length=case.n, device=x_BND.device, dtype=x_BND.dtype, source_BMD=x_BND
+            ),
+        ),
         "a state": (
             can.decode != "none",
             lambda: layer(x_BND, Context(can.causal != "no"), state=object()),

@@ -27,6 +27,7 @@ def card(**changes: Any) -> AttentionCard:
             cross=True,
             padding="content",
             decode="exact",
+            cross_decode="exact",
             bias=True,
             rotary=True,
         ),

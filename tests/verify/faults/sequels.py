@@ -210,16 +210,27 @@ class Turned(NamedTuple):
 class PositionsFirst(Dense, law="beams", stranger=""):
     """Its state has positions first: chosen along the first dimension, it gives other positions."""
 
-    def init_state(self, *args: Any, **kwargs: Any) -> Any:
-        k, v, mask, *rest = super().init_state(*args, **kwargs)
+    def empty_state(self, *args: Any, **kwargs: Any) -> Any:
+        k, v, mask, *rest = super().empty_state(*args, **kwargs)
         return Turned(k.movedim(2, 0), v.movedim(2, 0), mask.mT, *rest)
 
     def remember(self, state: Any, k: Tensor, v: Tensor, mask: Tensor | None) -> Any:
-        plain = super().init_state(1, length=1, device=k.device, dtype=k.dtype)
+        plain = super().empty_state(1, length=1, device=k.device, dtype=k.dtype)
         k_TBHK, v_TBHV, mask_TB, *rest = state
         own = type(plain)(k_TBHK.movedim(0, 2), v_TBHV.movedim(0, 2), mask_TB.mT, *rest)
         own, *read = super().remember(own, k, v, mask)
         return state._replace(padded_B=own.padded_B, seen_B=own.seen_B), *read
+
+
+class ReordersInPlace(Dense, law="beams", stranger=""):
+    """Chosen rows are written over those of the state that they were chosen from."""
+
+    def select_state(self, state: Any, index: Tensor) -> Any:
+        chosen = super().select_state(state, index)
+        for old, new in zip(state, chosen, strict=True):
+            if isinstance(old, Tensor) and old.shape == new.shape:
+                old.copy_(new)
+        return chosen
 
 
 class GainsByRow(Dense, law="beams", stranger=""):
