@@ -59,7 +59,12 @@ def source_mask_forgotten(patch: Patch) -> None:
 
 def positions_off_by_one(patch: Patch) -> None:
     plain = Steps.__init__
-    patch.setattr(Steps, "__init__", lambda self, model, states, _: plain(self, model, states, 1))
+
+    def start(self: Steps, model: Any, states: Any, *, first: int = 0) -> None:
+        plain(self, model, states, first=first)
+        self._taken = 1
+
+    patch.setattr(Steps, "__init__", start)
 
 
 def start_fed_twice(patch: Patch) -> None:

@@ -19,6 +19,8 @@ import torch._dynamo
 
 from lra.core.cards import TaskMetric
 from lra.core.cells import QualityCell
+from lra.core.dataset import Split
+from lra.core.errors import UnsupportedError
 from lra.core.records import CurvePoint, Failure, Metric
 from lra.engine.jobs import Job, Outcome, Progress, Report
 from lra.engine.process import torchrun
@@ -35,6 +37,7 @@ from lra.training.decoding import decode_agreement
 from lra.training.loop import Run, train
 from lra.training.ranks import ALONE, Ranks, joined
 from lra.training.setup import Training, is_convex, model_for
+from lra.training.written import write_answers
 
 
 def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
@@ -119,6 +122,10 @@ def _train(
         with _noting_errors(method, "decode"):
             agreement = decode_agreement(model, dataset.test, place)
             metrics["decode_agreement"] = Metric.share(agreement)
+    if isinstance(model, SequenceModel) and task.card.answers_first is not None:
+        report(Progress(phase="decode"))
+        with _noting_errors(method, "decode"):
+            metrics |= _written(model, dataset.test, place, asked, task.card.answers_first)
     attended = None
     if isinstance(model, SequenceModel) and is_convex([network.slots.cross]):
         report(Progress(phase="look"))
@@ -204,6 +211,21 @@ def _scores(trained: training.Trained, metric: TaskMetric) -> dict[str, Metric]:
         "test_loss": loss,
         "validation_accuracy": Metric.share(trained.validation_accuracy),
     }
+
+
+def _written(
+    model: SequenceModel, split: Split, place: torch.device, asked: Training, first: int
+) -> dict[str, Metric]:
+    """Scores of answers that the model writes by itself; a reason where its mechanisms cannot."""
+    names = ("exact_match", "rouge_1", "rouge_2", "rouge_l")
+    try:
+        found = write_answers(
+            model, split, place, rules=asked.rules, length=asked.length, first=first
+        )
+    except UnsupportedError as error:
+        lacking = Metric(value=None, unit="share", better="higher", why_null=str(error))
+        return dict.fromkeys(names, lacking)
+    return dict(zip(names, map(Metric.share, (found.exact, *found.rouge)), strict=True))
 
 
 def _loss(value: float) -> Metric:

@@ -15,8 +15,9 @@ from lra.core.errors import UsageError
 from lra.models.model import Model
 from lra.models.sequence_model import SequenceModel
 from lra.training.generate.greedy import Generated
-from lra.training.generate.opening import opened, vocabulary_of
+from lra.training.generate.opening import opened
 from lra.training.generate.search import search
+from lra.training.generate.steps import vocabulary_of
 from lra.training.generate.trigrams import without_repeats
 
 
@@ -51,12 +52,13 @@ def beam(
     given_EM: Tensor,
     mask_EM: Tensor | None = None,
     *,
-    start: int | None = None,
+    start: int | Tensor | None = None,
     end: int | None,
     limit: int,
     width: int,
     alpha: float = 0.6,
     pad: int = 0,
+    first: int = 0,
     ban_trigrams: bool = False,
 ) -> Beams:
     """Return the `width` best sequences that a beam search finds for each example, by log p / lp
@@ -75,7 +77,9 @@ def beam(
             f"a beam of {width} is wider than the vocabulary of {vocabulary}; "
             f"choose {vocabulary} or less"
         )
-    opening = opened(model, given_EM, mask_EM, start=start, end=end, pad=pad, limit=limit)
+    opening = opened(
+        model, given_EM, mask_EM, start=start, end=end, pad=pad, limit=limit, first=first
+    )
     steps, log_p_EV, given = opening.steps, opening.log_p_BV, opening.given_BN
     expanded = torch.arange(len(given), device=given.device).repeat_interleave(width)
     steps.select(expanded)

@@ -39,25 +39,29 @@ def greedy(
     given_BM: Tensor,
     mask_BM: Tensor | None = None,
     *,
-    start: int | None = None,
+    start: int | Tensor | None = None,
     end: int | None,
     limit: int,
     pad: int = 0,
+    first: int = 0,
     ban_trigrams: bool = False,
 ) -> Generated:
     """Return the likeliest next token after another, the lowest id among equals, until each row has
     its `end` (None: no row ends) or `limit` new tokens.
 
     A decoder goes on from the tokens `given_BM`; an encoder-decoder reads them as its source, real
-    where the mask is True, and begins with `start`. Rows that ended give `pad`, and score 0 for it.
-    With `ban_trigrams` no row has the same three tokens in a row twice, those given to a decoder
-    included.
+    where the mask is True, and begins with `start`, one for all or (B,). `first` is the token of
+    the model's first answer, where it answers with fewer tokens than it reads. Rows that ended give
+    `pad`, and score 0 for it. With `ban_trigrams` no row has the same three tokens in a row twice,
+    those given to a decoder included.
 
     The model is left in evaluation mode. Raises `UsageError` for tokens outside of the vocabulary
     and for nothing to generate from, `UnsupportedError` for a mechanism that does not decode and
     for too many positions.
     """
-    opening = opened(model, given_BM, mask_BM, start=start, end=end, pad=pad, limit=limit)
+    opening = opened(
+        model, given_BM, mask_BM, start=start, end=end, pad=pad, limit=limit, first=first
+    )
     steps, log_p_BV, given = opening.steps, opening.log_p_BV, opening.given_BN
     rows, before = given.shape
     all_BN = torch.full((rows, before + limit), pad, dtype=torch.int64, device=given.device)

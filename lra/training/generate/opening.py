@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
+import torch
 from torch import Tensor
 
 from attention_impls.contract import Position
@@ -19,7 +20,7 @@ from lra.models.block import Block
 from lra.models.model import Model
 from lra.models.sequence_model import SequenceModel
 from lra.models.stack import Stack
-from lra.training.generate.steps import Steps
+from lra.training.generate.steps import Steps, vocabulary_of
 
 
 @dataclass(frozen=True)
@@ -36,21 +37,16 @@ class Opening:
     """exact, or approximate where a mechanism's steps are not what it computes at once."""
 
 
-def vocabulary_of(model: Model | SequenceModel) -> int:
-    """Return the number of tokens that a model writes."""
-    table = model.target if isinstance(model, SequenceModel) else model.embedding
-    return table.tokens.num_embeddings
-
-
 def opened(
     model: Model | SequenceModel,
     given_BN: Tensor,
     mask_BN: Tensor | None,
     *,
-    start: int | None,
+    start: int | Tensor | None,
     end: int | None,
     pad: int,
     limit: int,
+    first: int = 0,
 ) -> Opening:
     """Return the opening of `limit` new tokens; the model is in evaluation mode from here on.
 
@@ -59,10 +55,13 @@ def opened(
     model.eval()
     vocabulary = vocabulary_of(model)
     for name, token in (("start", start), ("end", end), ("pad", pad)):
-        if token is not None and not 0 <= token < vocabulary:
+        if token is None:
+            continue
+        lowest, highest = (int(end) for end in torch.as_tensor(token).aminmax())
+        if lowest < 0 or highest >= vocabulary:
             raise UsageError(
-                f"the {name} token {token} is not in the vocabulary of {vocabulary}; "
-                f"choose 0 to {vocabulary - 1}"
+                f"the {name} token {lowest if lowest < 0 else highest} is not in the vocabulary of "
+                f"{vocabulary}; choose 0 to {vocabulary - 1}"
             )
     if limit < 1:
         raise UsageError(f"a generation of {limit} tokens was asked for; choose 1 or more")
@@ -72,28 +71,33 @@ def opened(
             "give one row or more, of one token or more"
         )
     if isinstance(model, SequenceModel):
-        return _from_source(model, given_BN, mask_BN, start, limit)
+        return _from_source(model, given_BN, mask_BN, start, limit, first)
     if start is not None or mask_BN is not None:
         raise UsageError(
             "a decoder goes on from rows of equal length that hold their own start; leave start "
             "and mask out"
         )
-    return _from_prompt(model, given_BN, limit)
+    return _from_prompt(model, given_BN, limit, first)
 
 
-def _from_prompt(model: Model, given_BN: Tensor, limit: int) -> Opening:
+def _from_prompt(model: Model, given_BN: Tensor, limit: int, first: int) -> Opening:
     if model.pooling != "none" or not model.causal:
         raise UsageError("this model answers for whole sequences; give one that predicts tokens")
     length = given_BN.shape[1] + limit - 1
     _refuse_beyond(model.embedding.position, length, "tokens, given and new,")
     decoding = _decoding(cast(Stack, model.body))
     states = model.init_states(len(given_BN), length=length)
-    steps = Steps(model, states, 0)
+    steps = Steps(model, states, first=first)
     return Opening(steps, steps.feed(given_BN), given_BN, decoding)
 
 
 def _from_source(
-    model: SequenceModel, source_BM: Tensor, mask_BM: Tensor | None, start: int | None, limit: int
+    model: SequenceModel,
+    source_BM: Tensor,
+    mask_BM: Tensor | None,
+    start: int | Tensor | None,
+    limit: int,
+    first: int,
 ) -> Opening:
     if start is None:
         raise UsageError("an encoder-decoder begins with a token of its own; name it as start")
@@ -106,7 +110,8 @@ def _from_source(
     states = model.init_states(
         len(source_BM), length=limit, memory_BMD=memory_BMD, source_mask_BM=mask_BM
     )
-    steps, start_B1 = Steps(model, states, 0), source_BM.new_full((len(source_BM), 1), start)
+    steps, rows = Steps(model, states, first=first), len(source_BM)
+    start_B1 = torch.as_tensor(start, device=source_BM.device).long().expand(rows).unsqueeze(-1)
     return Opening(steps, steps.feed(start_B1), start_B1, decoding)
 
 
