@@ -33,11 +33,13 @@ from lra.report.sections import (
     table2,
     tradeoff,
     trained_attention,
+    written,
 )
 
 SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     accuracy.sections,
     four_cells.sections,
+    written.sections,
     tradeoff.sections,
     scaling.sections,
     decoding.sections,
