@@ -146,7 +146,7 @@ def _is_same(one: Tensor, other: Tensor) -> bool:
 
 LAW = Law(
     name="cross_decode",
-    says="queries in pieces read what was kept of another sequence as they read the sequence",
+    says="a sequence kept in a state is read, in pieces, as the sequence itself",
     claimed=lambda card: card.capabilities.cross_decode == "exact",
     cases=cases,
     check=check,
