@@ -31,6 +31,33 @@ def test_the_size_of_chunks_changes_nothing(
             check_oracle(layer, draw(3, n, m), Context(causal, None, mask, position))
 
 
+@pytest.mark.parametrize(("queries", "keys"), CHUNKS)
+@pytest.mark.parametrize("tile", [1, 100, 2**18])
+def test_each_chunk_has_its_part_of_masked_pairs_and_given_places(
+    queries, keys, tile, build, draw, check_oracle, monkeypatch
+) -> None:
+    """Its examples, heads, queries and keys are its own; a trained bias sums over all."""
+    monkeypatch.setattr(_streamed, "TILE", tile)
+    layer = build(("chunked", {"query_chunk": queries, "key_chunk": keys}))
+    position = load(find("position", "relative_buckets"))(layer.dims)
+    for n, m in ((11, 11), (5, 11), (11, 5)):
+        places = [torch.stack([torch.randperm(length) for _ in range(3)]) for length in (n, m)]
+        context = Context(
+            mask_BNM=torch.rand(3, n, m) > 0.3,
+            position=position,
+            positions_BN=places[0],
+            source_positions_BM=places[1],
+        )
+        qkv = draw(3, n, m)
+        check_oracle(layer, qkv, context)
+        found, wanted = (
+            torch.autograd.grad(way(*qkv, context)[0].square().sum(), position.table)[0]
+            for way in (layer.attend, layer.oracle)
+        )
+        assert found.any()
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_first_chunk_of_padding_alone_is_no_nan(causal, build, draw, check_oracle) -> None:
     layer = build(("chunked", {"query_chunk": 2, "key_chunk": 2}))
@@ -62,15 +89,19 @@ def test_dropout_is_the_same_in_both_passes(build, draw) -> None:
     torch.testing.assert_close(found, wanted)
 
 
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-def test_nothing_of_all_pairs_exists_even_with_a_bias_padding_and_dropout(
-    causal, build, draw, some_padding, watched
+def test_nothing_of_all_pairs_exists_even_with_a_bias_masks_and_dropout(
+    causal, masked, build, draw, some_padding, watched
 ) -> None:
+    """A mask of pairs is an input, here of one element; none is made of it."""
     layer = build(("chunked", {"query_chunk": 8, "key_chunk": 8}), dropout=0.5).train()
     position = load(find("position", "alibi"))(layer.dims)
     qkv = draw(1, 256)
+    pairs = torch.tensor(True).expand(1, 256, 256) if masked else None
+    context = Context(causal, None, some_padding(1, 256), position, mask_BNM=pairs)
     with watched() as seen:
-        out, _ = layer.attend(*qkv, Context(causal, None, some_padding(1, 256), position))
+        out, _ = layer.attend(*qkv, context)
         out.sum().backward()
     assert seen.elements <= 256 * 2 * 8
 

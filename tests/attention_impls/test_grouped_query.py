@@ -84,6 +84,7 @@ MASK = torch.ones(2, 6, dtype=torch.bool)
         (torch.float16, {"causal": True}, 6, 2),
         (torch.bfloat16, {"causal": True}, 4, 4),
         (torch.bfloat16, {"key_mask_BM": MASK}, 6, 4),
+        (torch.bfloat16, {"mask_BNM": MASK[:, None].expand(2, 6, 6)}, 6, 4),
         (torch.bfloat16, {"position": "rope"}, 6, 2),
         (torch.bfloat16, {"position": "alibi"}, 6, 4),
         (torch.float32, {}, 6, 4),
