@@ -28,6 +28,8 @@ class BlockForm(Frozen, frozen=True, kw_only=True):
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu_tanh"
     attention_biases: bool = True
     mlp_biases: bool = True
+    hidden_dropout: bool = True
+    """Dropout after the MLP's activation, beside that on its output."""
     start: Literal["xavier", "normal", "fan_in"] = "xavier"
     """Weights at the start. xavier: uniform, tables N(0, 1 / D). normal: all N(0, .02^2). fan_in:
     N(0, 1 / inputs), tables N(0, 1)."""
