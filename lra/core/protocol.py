@@ -96,6 +96,8 @@ class BlockForm(Frozen, frozen=True, kw_only=True):
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu_tanh"
     attention_biases: bool = True
     mlp_biases: bool = True
+    hidden_dropout: bool = True
+    """Dropout after the MLP's activation, beside that on its output."""
     start: Literal["lra", "xavier", "normal", "fan_in"] = "lra"
     """Weights at the start. lra and xavier: uniform, tables N(0, 1) or N(0, 1 / D). normal: all
     N(0, .02^2). fan_in: N(0, 1 / inputs), tables N(0, 1)."""

@@ -54,7 +54,7 @@ def build_norm(form: BlockForm, width: int) -> nn.Module:
 
 
 class Mlp(nn.Module):
-    """Linear, activation, dropout, linear, dropout; Xavier weights."""
+    """Linear, activation, dropout if the form has it there, linear, dropout; Xavier weights."""
 
     def __init__(
         self, width: int, hidden: int, dropout: float, form: BlockForm | None = None
@@ -64,6 +64,7 @@ class Mlp(nn.Module):
         self.widen = nn.Linear(width, hidden, bias=form.mlp_biases)
         self.narrow = nn.Linear(hidden, width, bias=form.mlp_biases)
         self.activation = ACTIVATIONS[form.activation]
+        self.drops_hidden = form.hidden_dropout
         self.dropout = Dropout(dropout)
         for linear in (self.widen, self.narrow):
             nn.init.xavier_uniform_(linear.weight)
@@ -72,7 +73,9 @@ class Mlp(nn.Module):
 
     def forward(self, x_BND: Tensor) -> Tensor:
         """Return (B, N, D), each position from itself alone."""
-        hidden = self.dropout(self.activation(self.widen(x_BND)))
+        hidden = self.activation(self.widen(x_BND))
+        if self.drops_hidden:
+            hidden = self.dropout(hidden)
         y_BND: Tensor = self.dropout(self.narrow(hidden))
         return y_BND
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from attention_impls.contract import Context
+from lra.core.forms import BlockForm, load_preset
 from lra.models.block import Block, Mlp
 from lra.models.model import Model
 
@@ -59,3 +60,20 @@ def test_dropout_falls_on_both_branches_and_inside_the_mlp(build: Build, branch:
     dropped = seen[1 if branch == "output" else 0]
     assert dropped.shape[-1] == (16 if branch == "hidden" else 8)
     assert 0.4 < (dropped == 0).float().mean() < 0.6
+
+
+@pytest.mark.parametrize("hidden_dropout", [False, True])
+def test_dropout_within_the_mlp_is_the_forms(hidden_dropout: bool) -> None:
+    torch.manual_seed(0)
+    mlp = Mlp(6, 500, 0.3, BlockForm(hidden_dropout=hidden_dropout)).train()
+    x, read = torch.randn(2, 5, 6), []
+    mlp.narrow.register_forward_pre_hook(lambda module, args: read.append(args[0]))
+    y = mlp(x)
+    whole = mlp.activation(mlp.widen(x))
+    assert torch.equal(read[0], whole) != hidden_dropout
+    assert (read[0] == 0).any() == hidden_dropout and (y == 0).any()
+
+
+@pytest.mark.parametrize("preset", ["gpt", "gpt2", "gpt3"])
+def test_gpts_drop_nothing_within_the_mlp(preset: str) -> None:
+    assert not load_preset(preset).form.hidden_dropout
