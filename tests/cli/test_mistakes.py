@@ -70,7 +70,7 @@ run --impl mine.py:Mine :: 'mine.py'
 run --impl peer:qqq :: peer:hf_
 run --impl peer:linfromer :: 'peer:linformer'
 verify --impl math:sin :: 'math'
-run --impl statistics:mean :: 'statistics'
+run --impl statistics:median :: 'statistics'
 verify --impl torch.nnn:X :: 'torch.nnn'
 verify --impl broken.py :: (broken.py, line 1)
 verify --impl lacking.py :: 'not_there'
