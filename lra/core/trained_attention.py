@@ -139,4 +139,4 @@ def _inflated(data: bytes, size: int) -> bytes:
     try:
         return zlib.decompressobj().decompress(data, size + 1)
     except zlib.error as error:
-        raise ValueError("shares cannot be unpacked") from error
+        raise ValueError("a rollout or a cross map cannot be unpacked") from error
