@@ -69,7 +69,12 @@ class Network(NamedTuple):
     slots: Slots
     """In a model of one stack, all three are the same."""
     positions: tuple[type[Position], type[Position]]
-    """Those of source and target; in a model of one stack, both are the same."""
+    """Positions of source and target; in a model of one stack, both are the same."""
+
+    @classmethod
+    def of(cls, layers: Layers, position: type[Position]) -> Network:
+        """Return a network with the same layers and positions everywhere."""
+        return cls(Slots(layers, layers, layers), (position, position))
 
     @property
     def capabilities(self) -> Capabilities:

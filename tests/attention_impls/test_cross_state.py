@@ -13,7 +13,8 @@ from lra.core.catalogue import find, load, names
 from lra.core.errors import UnsupportedError, UsageError
 
 KEEPING = {
-    "chunked", "full", "grouped_query", "linear", "linformer", "multi_query", "performer", "sdpa",
+    "chunked", "full", "grouped_query", "linear", "linformer", "mean", "multi_query", "performer",
+    "sdpa",
 }  # fmt: skip
 """Mechanisms whose outputs follow from one query and the source alone."""
 

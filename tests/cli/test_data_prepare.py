@@ -56,7 +56,7 @@ def test_one_task_by_default_in_the_cache_where_a_run_is_told_to_look(lra, relea
     flags = told.removeprefix("use it with: ").split()
     shown = lra("data", "show", "--scale", "small", "--examples", "0", *flags)
     assert shown.returncode == 0, shown.stderr
-    assert "listops: file, hash" in shown.stdout and "train      81 examples" in shown.stdout
+    assert "listops: file, folder" in shown.stdout and "train      81 examples" in shown.stdout
 
 
 def test_the_usual_set_of_the_hub(lra, tmp_path, monkeypatch):
@@ -75,9 +75,9 @@ def test_the_usual_set_of_the_hub(lra, tmp_path, monkeypatch):
     assert facts["origin"]["source"] == "hub" and facts["rows"]["test"] == 60
     shown = lra("data", "show", "--data", "text=hub", "--examples", "0")
     assert shown.returncode == 0, shown.stderr
-    assert set(asked) == {"hub:stanfordnlp/imdb"} and "text: hub, hash" in shown.stdout
+    assert set(asked) == {"hub:stanfordnlp/imdb"} and "text: hub, folder" in shown.stdout
     shown = lra("data", "show", "--data", "text=reviews", "--examples", "0")
-    assert "text: hub, hash" in shown.stdout
+    assert "text: hub, folder" in shown.stdout
 
 
 def refused(ran, says: str) -> None:

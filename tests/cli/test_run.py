@@ -255,7 +255,7 @@ def test_list_names_every_mechanism(lra) -> None:
 
 def test_data_show_prints_examples_and_baselines(lra) -> None:
     shown = lra("data", "show", "--task", "listops", "--scale", str(HERE / "tiny.toml")).stdout
-    assert "300 examples" in shown and "majority" in shown and "hash" in shown
+    assert "300 examples" in shown and "majority" in shown and "folder" in shown
     labels = [line for line in shown.splitlines() if line.startswith("  label ")]
     assert len(labels) == len(set(labels)) == 2
 

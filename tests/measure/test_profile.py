@@ -28,7 +28,8 @@ from lra.measure.profile import (
     sample_steps,
     time_parts,
 )
-from lra.training.setup import Training, model_for
+from lra.models.layers import Layers
+from lra.training.setup import Network, Training, model_for
 from lra.training.step import Step
 
 CPU = torch.device("cpu")
@@ -51,8 +52,7 @@ DATA = Dataset(split(40), split(20), split(20), classes=2, vocabulary=6, length=
 
 def model() -> nn.Module:
     return model_for(
-        DATA, MODEL, mechanism=Full, config=Full.Config(), position=Sinusoidal, rules="fixed",
-        seed=0,
+        DATA, MODEL, network=Network.of(Layers.of(Full), Sinusoidal), rules="fixed", seed=0,
     )  # fmt: skip
 
 

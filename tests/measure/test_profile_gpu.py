@@ -20,7 +20,8 @@ from lra.core.profile_metrics import OPERATOR
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.measure import profile
 from lra.measure.profile import measure_profile
-from lra.training.setup import Training, model_for
+from lra.models.layers import Layers
+from lra.training.setup import Network, Training, model_for
 
 CUDA = torch.device("cuda")
 
@@ -121,8 +122,7 @@ def test_a_step_on_a_real_gpu() -> None:
     spec = TrainSpec(steps=10, batch=8, learning_rate=1e-2, evaluate_every=10)
     shape = ModelSpec(layers=1, width=16, qkv_width=16, heads=2, mlp_width=16)
     model = model_for(
-        data, shape, mechanism=Full, config=Full.Config(), position=Sinusoidal, rules="fixed",
-        seed=0,
+        data, shape, network=Network.of(Layers.of(Full), Sinusoidal), rules="fixed", seed=0,
     )  # fmt: skip
     found = measure_profile(model, Training(data, spec, seed=0), device=CUDA, seconds=0.1)
     metrics = {name: metric.value or 0.0 for name, metric in found.metrics.items()}

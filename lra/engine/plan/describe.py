@@ -43,8 +43,8 @@ class Description:
     unavailable: str | None
     """Reason why it cannot be imported; None where it can."""
     members: tuple[Description, ...] = ()
-    """Those of the mechanisms of a cycle, whose own defaults are by name; each is configured by
-    itself."""
+    """Descriptions of the mechanisms of a cycle, each configured by itself; the defaults of the
+    whole are by their names."""
     _describer: Describer = field(kw_only=True, repr=False, compare=False)
 
     def configure(self, changes: Mapping[str, Any], where: str) -> dict[str, Any]:
