@@ -28,7 +28,7 @@ def write_cards(impls: Sequence[str], store: Path, out: Path | None) -> int:
     from lra.store import Store
     from lra.store.reference import reference_records
 
-    targets = catalogue.expand("mechanism", impls)
+    targets = catalogue.expand("mechanism", impls, cycles=True)
     for target in targets:
         if target.name.startswith(PREFIX):
             raise UsageError(f"{target.name} is a public package, which has no page; leave it out")
@@ -55,7 +55,8 @@ def write_cards(impls: Sequence[str], store: Path, out: Path | None) -> int:
             raise LraError(
                 f"cannot write '{place}': {system_reason(error)}; choose another --out"
             ) from error
-        echo(f"{card.name}: {'; '.join(f'{fact}: {words}' for fact, words in card.facts)}")
+        facts = "; ".join(f"{fact}: {words}" for fact, words in card.facts)
+        echo(f"{card.name}: {facts}" if facts else card.name)
         echo(f"  {place / card.file}")
     mark(records, folder)
     if told:

@@ -313,7 +313,7 @@ def settings_table(analysis: Analysis, name: str) -> Table | None:
     texts: dict[str, str] = {}
     for variant, kind, scale, config in own.itertuples(index=False, name=None):
         texts[variant] = ", ".join(
-            f"{key} {value}" for key, value in chosen(msgspec.json.decode(config)).items()
+            f"{key} {value}" for key, value in chosen(msgspec.json.decode(config), name).items()
         )
         words = {"quality": f"trained ({scale})", "efficiency": "timed", "error": "error"}[kind]
         uses.setdefault(variant, set()).add(words)

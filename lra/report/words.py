@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any, Literal, TypeVar
@@ -214,12 +215,15 @@ def plain(value: Any) -> str:
 def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
     """Return, for each of several settings, `key=value` of the keys in which they differ.
 
-    Empty strings where none differ. A missing key counts as none: records of an earlier version
-    lack the settings that a later one added.
+    Of a nested key its last part, or all of it where another that differs ends alike. Empty strings
+    where none differ. A missing key counts as none: records of an earlier version lack the settings
+    that a later one added.
     """
     keys = sorted({key for one in settings for key in one})
     varying = [key for key in keys if len({one.get(key, plain(None)) for one in settings}) > 1]
+    ends = Counter(key.rpartition(".")[2] for key in varying)
+    names = {key: key if ends[end := key.rpartition(".")[2]] > 1 else end for key in varying}
     return [
-        ", ".join(f"{key.rpartition('.')[2]}={one[key]}" for key in varying if key in one)
+        ", ".join(f"{name}={one[key]}" for key, name in names.items() if key in one)
         for one in settings
     ]

@@ -134,3 +134,14 @@ def test_the_command_measures_what_there_is() -> None:
     ]
     verbs = [one.command.split()[3] for one in found]
     assert verbs == ["run", "sweep", "show", "verify"]
+
+
+def test_a_cycle_has_a_page_with_the_settings_of_its_members() -> None:
+    name = "sdpa+sliding_window"
+    own = mechanism(name, sdpa={}, sliding_window={"left": 3})
+    found = card(name, quality(own, "text", 0.7), quality("sdpa", "text", 0.9))
+    assert values(found, "Accuracy")["text"][:2] == [0.7, 0.9]
+    (section,) = [one for one in found.sections if one.topic == "Settings"]
+    assert [row.label for row in section.tables[0].rows] == ["sliding_window.left 3"]
+    assert found.command == f"python -m lra run --impl {name}"
+    assert "/" not in found.file and found.file != card("sdpa", quality("sdpa", "text")).file

@@ -63,3 +63,13 @@ def test_inline_drawings_have_ids_of_their_own() -> None:
     )
     assert 'id="p-a"' in text and 'href="#p-a"' in text and "url(#p-b)" in text
     assert "#p *{stroke" in text
+
+
+def test_a_cycle_looks_like_none_of_its_members() -> None:
+    names = [EXACT, "sliding_window", f"{EXACT}+sliding_window", f"sliding_window+{EXACT}"]
+    variants = [(name, "") for name in names]
+    variants += [(names[2], f"{names[2]}:{n}") for n in range(2)]
+    looks = Looks(variants)
+    assert len({whole(looks.of(name)) for name in names}) == len(names)
+    own = [looks.of(names[2], f"{names[2]}:{n}") for n in range(2)]
+    assert whole(own[0]) != whole(own[1]) and own[0].colour == own[1].colour

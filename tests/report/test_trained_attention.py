@@ -4,10 +4,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from lra.core.trained_attention import TrainedAttention, pack_rollout
+from lra.core.trained_attention import TrainedAttention, pack_cross, pack_rollout
 from lra.report.sections import learning
 from lra.report.sections.trained_attention import sections
 from report import sample
+from report.across import across
 from report.analysed import analysed, lines, recast, told
 
 SIDE = 6
@@ -137,3 +138,48 @@ def test_curves_are_means_over_seeds_of_every_validation():
     )
     without = msgspec.structs.replace(sample.quality("sdpa", "text"), curve=())
     assert learning.sections(analysed([without])) == []
+
+
+def crossing(name, task="copy", *, layers=2, **more):
+    """An encoder-decoder whose cross maps were looked at."""
+    maps = tuple(pack_cross(np.random.default_rng(n).random((4, 7))) for n in range(layers))
+    seen = TrainedAttention(examples=32, distances=(), crosses=maps)
+    return msgspec.structs.replace(across(name, task, **more), attended=seen)
+
+
+def test_cross_maps_are_drawn_layer_by_layer_and_have_no_distance():
+    (section,) = sections(analysed([crossing("sdpa"), across("lstm", "copy")]))
+    (figure,) = section.figures
+    assert section.tables == ()
+    assert figure.svg.count("<image") == 2
+    assert "4 target tokens by 7 source tokens" in figure.alt
+    assert "sdpa on copy at scale mini, seed 0" in figure.title
+
+
+def test_maps_of_a_filled_cross_slot_are_those_of_its_mechanism():
+    (section,) = sections(analysed([crossing("lstm", named=("decoder", "cross"))]))
+    assert "sdpa beside lstm on copy" in section.figures[0].title
+
+
+def test_distances_stand_beside_no_cross_map_and_are_explained_once():
+    # The slots come first, with more mechanisms.
+    crossings = [crossing(name) for name in ("a", "b", "c")]
+    apart = [looked("sdpa", ((9.0,),)), looked("sdpa", ((10.0,),), scale="small")]
+    found = sections(analysed([*crossings, *apart]))
+    assert [len(one.tables) for one in found] == [0, 1, 1]
+    first, second = (one.tables[0].caption for one in found[1:])
+    assert first.endswith(second) and first != second
+
+
+def test_a_look_across_that_failed_is_no_distance():
+    lost = msgspec.structs.replace(across("sdpa", "copy"), method={"look_failed": "MemoryError"})
+    (section,) = sections(analysed([lost]))
+    assert section.tables == () and section.is_empty
+
+
+def test_cross_maps_take_no_place_of_rollouts():
+    maps = [crossing(f"a{n}") for n in range(8)]
+    drawn = looked("sdpa", ((9.0,),), "pathfinder", rollouts=(rollout(1),))
+    found = sections(analysed([*maps, drawn]))
+    figures = [figure.id for one in found for figure in one.figures]
+    assert sorted(figures) == [*(f"cross-{n}" for n in range(1, 7)), "rollout-1"]

@@ -95,3 +95,46 @@ def test_configurations_that_differ_stay_apart_in_force() -> None:
         "temperature=none",
         "temperature=2",
     ]
+
+
+CYCLE = "sliding_window+peer:x"
+
+
+def cycle(window: int, **switches: Any) -> dict[str, Any]:
+    """A configuration of both members, each by its name."""
+    return {"sliding_window": {"left": window}, "peer:x": {**ADAPTERS[1], **switches}}
+
+
+def test_settings_of_a_cycle_are_those_of_its_members() -> None:
+    assert chosen(cycle(3), CYCLE) == {"sliding_window.left": "3"}
+    assert chosen(cycle(3, pad_to=8), CYCLE)["peer:x.pad_to"] == "8"
+    assert in_force({**cycle(3), "sdpa": {}, "later": {"rank": None}}, CYCLE) == {
+        "sliding_window": {"left": 3}
+    }
+    old = mechanism(CYCLE, **{**cycle(3), "peer:x": {**ADAPTERS[1], "later": None}})
+    records = [quality(old, "text"), quality(mechanism(CYCLE, **cycle(3)), "text", started=NEWER)]
+    (kept,) = join(records, []).measurements
+    assert kept.record == records[1]
+
+
+def test_two_settings_of_a_cycle_have_labels_of_their_own() -> None:
+    assert distinguishing_settings([cycle(3), cycle(5)], CYCLE) == ["left=3", "left=5"]
+    assert distinguishing_settings([cycle(3), cycle(3, pad_to=8)], CYCLE) == [
+        "pad_to=1",
+        "pad_to=8",
+    ]
+    # The same setting of two members is said with the member.
+    twins = [{"a": {"left": one}, "b": {"left": other}} for one, other in ((3, 5), (5, 3))]
+    assert distinguishing_settings(twins, "a+b") == [
+        "a.left=3, b.left=5",
+        "a.left=5, b.left=3",
+    ]
+    made = [quality(mechanism(CYCLE, **cycle(left)), "text") for left in (3, 5)]
+    alone = quality(mechanism("sliding_window", left=7), "text")
+    found = join([*made, alone], []).measurements
+    assert {one.label for one in found} == {
+        f"{CYCLE} (left=3)",
+        f"{CYCLE} (left=5)",
+        "sliding_window",
+    }
+    assert len({one.variant for one in found}) == 3

@@ -111,6 +111,11 @@ def test_machines_have_a_driver_only_with_a_gpu() -> None:
 def test_differing_tells_settings_apart_by_nothing_more_than_needed() -> None:
     assert differing([{"a": "1", "b": "2"}, {"a": "1", "b": "3"}]) == ["b=2", "b=3"]
     assert differing([{"x.a": "1"}, {}]) == ["a=1", ""]
+    assert differing([{"x.a": "1", "y.a": "1"}, {"x.a": "2", "y.a": "1"}]) == ["a=1", "a=2"]
+    assert differing([{"x.a": "1", "y.a": "2"}, {"x.a": "2", "y.a": "1"}]) == [
+        "x.a=1, y.a=2",
+        "x.a=2, y.a=1",
+    ]
     assert differing([{"a": "1"}]) == [""]
     assert differing([{"a": "1"}, {"a": "2", "later": "none"}]) == ["a=1", "a=2"]
 

@@ -66,8 +66,9 @@ def _settings(cells: Sequence[Cell]) -> dict[str, list[str]]:
     for cell in cells:
         if mechanism := getattr(cell, "mechanism", None):
             mechanisms[mechanism.name][cell.id] = mechanism.config
-    for configs in mechanisms.values():
-        for id, words in zip(configs, distinguishing_settings([*configs.values()]), strict=True):
+    for name, configs in mechanisms.items():
+        settings = distinguishing_settings([*configs.values()], name)
+        for id, words in zip(configs, settings, strict=True):
             found[id] = [escape_controls(words)] if words else []
     return found
 

@@ -56,7 +56,7 @@ def variant_of(cell: MeasuredCell) -> str:
 
 def variant_id(name: str, config: Mapping[str, Any]) -> str:
     """Return the id of a mechanism with a configuration; values of different types differ."""
-    return f"{name}:{value_hash([name, in_force(config)])[:_DIGITS]}"
+    return f"{name}:{value_hash([name, in_force(config, name)])[:_DIGITS]}"
 
 
 def protocol_hash(cell: QualityCell) -> str:

@@ -333,7 +333,8 @@ def _labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     settings: dict[str, str] = {}
     for name in several:
         ordered = sorted(configs[name])
-        differences = distinguishing_settings([configs[name][variant] for variant in ordered])
+        found = [configs[name][variant] for variant in ordered]
+        differences = distinguishing_settings(found, name)
         settings.update(zip(ordered, differences, strict=True))
     return {
         (kind, variant): escape_controls(

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lra.core.catalogue import CYCLE
 from lra.core.escape import escape_controls
 from lra.core.protocol import Mechanism
 from lra.report.words import differing, flat, plain
@@ -27,9 +28,15 @@ _CONFIGURED = ("additive", True)
 """Other defaults of the switches in `_BY_KIND`."""
 
 
-def in_force(config: Mapping[str, Any]) -> dict[str, Any]:
+def in_force(config: Mapping[str, Any], name: str = "") -> dict[str, Any]:
     """Return a configuration without empty values and without adapter switches at their defaults:
-    records of an earlier version lack them. Different configurations stay different."""
+    records of an earlier version lack them. Different configurations stay different.
+
+    A mechanism's `name` tells a cycle, whose configuration has that of each member by name.
+    """
+    if CYCLE in name:
+        members = {member: in_force(own) for member, own in config.items()}
+        return {member: own for member, own in members.items() if own}
     default: dict[str, Any] = {}
     if _is_adapted(config):
         kept = _BY_KIND if "options" in config else ()
@@ -50,12 +57,19 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def chosen(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the chosen settings in force of a configuration, as text.
+def chosen(config: Mapping[str, Any], name: str = "") -> dict[str, str]:
+    """Return the chosen settings in force of a configuration, as text; of a cycle, after the name
+    of the member.
 
     With options, the form of masks is left out where it is a default of some kind of adapter; else
     all of it is given, since the chosen part is unknown.
     """
+    if CYCLE in name:
+        return {
+            f"{member}.{key}": text
+            for member, own in config.items()
+            for key, text in chosen(own).items()
+        }
     said = in_force(config)
     if "options" in config and _is_adapted(config):
         masks = tuple(config[key] for key in _BY_KIND)
@@ -69,11 +83,16 @@ def _is_adapted(config: Mapping[str, Any]) -> bool:
     return config.keys() >= {"mask_form", "mask_per_head", "always_mask"}
 
 
-def distinguishing_settings(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return, for each of several configurations, `key=value` of the keys in which they differ in
-    force; a key that one of them lacks is none, or at its default."""
-    settings = [flat(in_force(config)) for config in configs]
-    default = {key: plain(_SWITCHES.get(key)) for one in settings for key in one}
+def distinguishing_settings(configs: Sequence[Mapping[str, Any]], name: str = "") -> list[str]:
+    """Return, for each of several configurations of a mechanism, `key=value` of the keys in which
+    they differ in force; a key that one of them lacks is none, or at its default."""
+    settings = [flat(in_force(config, name)) for config in configs]
+    of_members = CYCLE in name
+    default = {
+        key: plain(_SWITCHES.get(key.partition(".")[2] if of_members else key))
+        for one in settings
+        for key in one
+    }
     return differing([{**default, **one} for one in settings])
 
 
@@ -83,7 +102,7 @@ def labelled(mechanisms: Sequence[Mechanism]) -> list[str]:
     for one in mechanisms:
         twins[one.name].append(one.config)
     # In the order of twins, that of the mechanisms.
-    apart = {name: iter(distinguishing_settings(configs)) for name, configs in twins.items()}
+    apart = {name: iter(distinguishing_settings(configs, name)) for name, configs in twins.items()}
     return [
         escape_controls(f"{one.name} ({own})" if (own := next(apart[one.name])) else one.name)
         for one in mechanisms

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from lra.core.cells import QualityCell
+from lra.core.records import Record
 from lra.report.analysis import Analysis
 from lra.report.doubts import AGREEMENT, UNDECODED, agreement_text
 from lra.report.model import Section, Table, Value
@@ -22,9 +24,15 @@ def sections(analysis: Analysis) -> list[Section]:
         metric = record.metrics.get(AGREEMENT)
         if metric is not None and metric.value is not None:
             decoded[id] = metric.value
-        elif UNDECODED in record.method:
+        elif UNDECODED in record.method and not _writes_answers(record):
             decoded[id] = math.nan
     return [present(one) for one in trainings(analysis, decoded)]
+
+
+def _writes_answers(record: Record) -> bool:
+    """Whether a model answers another sequence, which it does not continue."""
+    cell = record.cell
+    return isinstance(cell, QualityCell) and cell.model.body == "encoder_decoder"
 
 
 def present(one: Trainings[float]) -> Section:

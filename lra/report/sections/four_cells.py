@@ -7,23 +7,24 @@ that tasks of several units share a mean.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
 import pandas as pd
+from msgspec import UNSET
 
 from lra.core.catalogue import CONTROLS, EXACT, NO_MIXING
+from lra.core.escape import escape_controls
 from lra.core.protocol import ModelSpec
 from lra.report.accuracy import Accuracies, Column, scored
 from lra.report.analysis import Analysis
 from lra.report.baselines import MAJORITY, simple
 from lra.report.load.settings import QualitySetting
 from lra.report.model import Row, Section, Table, Value
-from lra.report.rows import Key, of, reference_notes, row_keys
-from lra.report.words import NO_VALUE, NOT_RUN, count, listing, percent
+from lra.report.rows import Key, missing, of, reference_notes, row_keys
+from lra.report.words import NO_VALUE, count, listing, percent
 
 CELLS = ("noncausal self", "causal self", "noncausal cross", "causal cross")
 LEAST, MOST = -0.5, 1.5
@@ -33,18 +34,24 @@ TOLD_APART = 0.1
 share of the loss without mixing."""
 
 
+Endings = tuple[tuple[str, str, str], ...]
+"""Status, failure and reason of seeds without a figure."""
+
+
 class Scale(NamedTuple):
     """Ends of a task's scale."""
 
     nothing: float
     """Score without mixing; across two sequences that of the most frequent answer."""
     exact: float
+    is_loss: bool
 
     @property
     def tells_apart(self) -> bool:
-        """Whether the task asks for attention at all."""
-        between = abs(self.exact - self.nothing)
-        return between >= TOLD_APART * (1.0 if self.exact > self.nothing else self.nothing)
+        """Whether exact attention is clearly better than no mixing."""
+        if self.is_loss:
+            return self.nothing - self.exact >= TOLD_APART * self.nothing
+        return self.exact - self.nothing >= TOLD_APART
 
     def share(self, score: float) -> float:
         """Return the share of the way from no mixing to exact attention, within bounds."""
@@ -90,7 +97,8 @@ def analyse(analysis: Analysis) -> list[Four]:
     found: dict[QualitySetting, list[Task]] = defaultdict(list)
     for scores in analysis.accuracies:
         for column in scores.columns:
-            cell, scale = cell_of(column.cell.model), _scale(analysis, scores, column)
+            cell = cell_of(column.cell.model)
+            scale = None if cell is None else _scale(analysis, scores, column)
             if cell is not None and scale is not None and scale.tells_apart:
                 found[_shared(scores.setting)].append(Task(cell, column, scores, scale))
     fours = []
@@ -123,10 +131,13 @@ def _shared(setting: QualitySetting) -> QualitySetting:
 def _scale(analysis: Analysis, scores: Accuracies, column: Column) -> Scale | None:
     """Return the ends of a task's scale; None where one of them is not known."""
     exact, nothing = (_known(scores, column, name) for name in (EXACT, NO_MIXING))
-    if nothing is None:
+    if column.cell.model.open_slots:
+        # A mechanism that reads no other position cannot read another sequence.
         majority = simple(analysis.evidence, scores, column).get(MAJORITY)
         nothing = None if majority is None else majority.value
-    return None if exact is None or nothing is None else Scale(nothing, exact)
+    if exact is None or nothing is None:
+        return None
+    return Scale(nothing, exact, scores.lower)
 
 
 def _known(scores: Accuracies, column: Column, mechanism: str) -> float | None:
@@ -137,9 +148,10 @@ def _known(scores: Accuracies, column: Column, mechanism: str) -> float | None:
     return None if own.empty else float(own.iloc[0]["mean"])
 
 
-def shares(four: Four, key: Key, cell: str) -> tuple[list[dict[int, float]], list[str]]:
-    """Return a row's shares on the tasks of a cell, each by seed, and its endings elsewhere."""
-    known, endings = [], []
+def shares(four: Four, key: Key, cell: str) -> tuple[list[dict[int, float]], Endings]:
+    """Return a row's shares on the tasks of a cell, each by seed, and how other seeds ended."""
+    known: list[dict[int, float]] = []
+    endings: Endings = ()
     for task in four.tasks:
         if task.cell != cell:
             continue
@@ -148,7 +160,7 @@ def shares(four: Four, key: Key, cell: str) -> tuple[list[dict[int, float]], lis
         for seeds, others in zip(own["seeds"], own["endings"], strict=True):
             if seeds:
                 known.append({seed: task.scale.share(value) for seed, value in seeds.items()})
-            endings += [status for status, _, _ in others]
+            endings += others
     return known, endings
 
 
@@ -156,12 +168,13 @@ def _value(four: Four, key: Key, cell: str) -> Value:
     tasks = sum(task.cell == cell for task in four.tasks)
     known, endings = shares(four, key, cell)
     if not known:
-        return Value(endings[0] if endings else NOT_RUN if tasks else NO_VALUE)
+        return missing(endings, asked=bool(endings))
     if len(known) < tasks:
         return Value(NO_VALUE, f"{len(known)} of {tasks}")
     mean = fmean(fmean(one.values()) for one in known)
-    seeds = set.intersection(*(set(one) for one in known))
-    by_seed = [fmean(one[seed] for one in known) for seed in sorted(seeds)]
+    seeds = known[0].keys()
+    same = all(one.keys() == seeds for one in known)
+    by_seed = [fmean(one[seed] for one in known) for seed in seeds] if same else []
     spread = f"± {percent(stdev(by_seed))}" if len(by_seed) > 1 else ""
     return Value(percent(mean), spread, mean)
 
@@ -170,7 +183,7 @@ def present(four: Four) -> Section:
     """Return the table, with the tasks of each cell."""
     used = [cell for cell in CELLS if any(task.cell == cell for task in four.tasks)]
     rows: Sequence[Row] = [key.row([_value(four, key, cell) for cell in used]) for key in four.keys]
-    named = {cell: [t.column.title for t in four.tasks if t.cell == cell] for cell in used}
+    named = {cell: [_named(task) for task in four.tasks if task.cell == cell] for cell in used}
     return Section(
         topic="Four cells",
         setting=", ".join(four.setting.parts),
@@ -178,14 +191,12 @@ def present(four: Four) -> Section:
             Table(
                 id=f"four-cells-{four.setting.id}",
                 title="Share of the way from no mixing to exact attention, %",
-                caption=(
-                    f"The mean over a cell's tasks, each between {LEAST:.0%} and {MOST:.0%}. "
-                    "Across two sequences the mechanism reads the source, exact attention is "
-                    "elsewhere, and 0 is the most frequent answer."
-                ),
+                caption=_caption(used),
                 corner="mechanism",
                 columns=tuple(f"{cell} ({count(len(named[cell]), 'task')})" for cell in used),
-                rows=tuple(row for row in rows if any(_tells(value) for value in row.values)),
+                rows=tuple(
+                    row for row in rows if any(value.number is not None for value in row.values)
+                ),
                 notes=(
                     *(f"{cell.capitalize()}: {listing(named[cell])}." for cell in used),
                     *reference_notes(four.figures, four.keys),
@@ -195,5 +206,18 @@ def present(four: Four) -> Section:
     )
 
 
-def _tells(value: Value) -> bool:
-    return value.number is not None and not math.isnan(value.number)
+def _named(task: Task) -> str:
+    """A task, with the mechanisms in the other slots of its network."""
+    slots = task.column.cell.model.slots
+    others = [] if slots is UNSET else sorted({one.name for one in slots.values()})
+    beside = f" (beside {escape_controls(listing(others))})" if others else ""
+    return f"{task.column.title}{beside}"
+
+
+def _caption(used: Sequence[str]) -> str:
+    across = " Cross: the mechanism reads the source, and 0 is the most frequent answer."
+    return (
+        f"Mean over tasks, each kept between {LEAST:.0%} and {MOST:.0%}, below its spread over "
+        "seeds. Tasks that exact attention does not clearly improve are left out."
+        f"{across if any(cell.endswith('cross') for cell in used) else ''}"
+    )

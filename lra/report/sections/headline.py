@@ -10,7 +10,7 @@ from lra.report.analysis import Analysis
 from lra.report.leaderboard import Entry, Leaderboard, leaderboard
 from lra.report.model import Headline, Table
 from lra.report.plots.tradeoff import tradeoff_figure
-from lra.report.sections import error, profile
+from lra.report.sections import accuracy, error, profile
 from lra.report.sections.caveats import caveats
 from lra.report.sections.cost_table import CALLS
 from lra.report.sections.leaderboard_table import (
@@ -37,10 +37,11 @@ _BUSY = " (timed on a busy machine)"
 def headline(analysis: Analysis) -> Headline:
     """Return the first screen of a report."""
     board = leaderboard(analysis)
+    table = leaderboard_table(board)
     return Headline(
         sentences=_first_sentences(analysis, board),
         figure=tradeoff_figure(board, analysis.looks),
-        leaderboard=leaderboard_table(board) if board.entries else None,
+        leaderboard=table if table.columns else None,
         caveats=caveats(analysis),
     )
 
@@ -57,6 +58,9 @@ def terminal_summary(analysis: Analysis) -> tuple[tuple[str, ...], str]:
         tables = [table] if table else [t for s in error.sections(analysis) for t in s.tables[:1]]
         return (*told, *caveats(analysis)), plain_text(tables[0]) if tables else ""
     table = leaderboard_table(board)
+    if not table.columns:
+        # Several tasks without a mean: their scores, task by task.
+        table = next((t for s in accuracy.sections(analysis) for t in s.tables[:1]), table)
     wanted = [
         row for row in table.rows if row.origin == "run" or row.mechanism in (EXACT, *CONTROLS)
     ]

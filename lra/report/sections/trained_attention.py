@@ -3,6 +3,7 @@ came from."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
@@ -22,7 +23,7 @@ from lra.report.training_findings import Trainings, trainings, whole_setting
 from lra.report.words import NO_VALUE, figures, span
 
 _MOST = 6
-"""Number of models whose pictures are drawn."""
+"""Number of models whose pictures of one kind are drawn."""
 _ALIKE = 2.0
 """Factor between lengths within which a published distance is shown."""
 _FAILED = "failed"
@@ -40,15 +41,17 @@ def sections(analysis: Analysis) -> list[Section]:
         if record.attended is not None or UNSEEN in record.method
     }
     published, pictures = spans("lra_spans"), _pictures(analysis)
+    found = trainings(analysis, seen)
+    first = next((one for one in found if _with_distances(one)), None)
     return [
-        present(one, published, pictures.get(one.setting, ()), is_first=place == 0)
-        for place, one in enumerate(trainings(analysis, seen))
+        present(one, published, pictures.get(one.setting, ()), is_first=one is first)
+        for one in found
     ]
 
 
 def _pictures(analysis: Analysis) -> dict[QualitySetting, list[Figure]]:
     found: dict[QualitySetting, list[Figure]] = {}
-    number = 0
+    drawn: Counter[object] = Counter()
     settings = {
         column.protocol: whole_setting(one) for one in analysis.accuracies for column in one.columns
     }
@@ -58,13 +61,14 @@ def _pictures(analysis: Analysis) -> dict[QualitySetting, list[Figure]]:
     for origin, id, protocol, label in trained.itertuples(index=False, name=None):
         record = analysis.evidence.records[origin, id]
         seen, cell = record.attended, record.cell
-        drawn = seen is not None and (seen.rollouts or seen.crosses)
-        if seen is not None and drawn and protocol in settings and number < _MOST:
+        if seen is None or not (seen.rollouts or seen.crosses) or protocol not in settings:
+            continue
+        picture = rollout_figure if seen.rollouts else cross_map_figure
+        if drawn[picture] < _MOST:
             assert isinstance(cell, QualityCell), "only trainings are looked at"
-            number += 1
+            drawn[picture] += 1
             title = f"{label} (reference)" if origin == "reference" else label
-            picture = rollout_figure if seen.rollouts else cross_map_figure
-            drawing = picture(title, cell, seen, number)
+            drawing = picture(title, cell, seen, drawn[picture])
             found.setdefault(settings[protocol], []).append(drawing)
     return found
 
@@ -77,7 +81,7 @@ def present(
     is_first: bool,
 ) -> Section:
     """Return the distances of a setting with published ones, and pictures."""
-    columns = tuple(column for column in one.columns if not _has_crosses(one, column))
+    columns = _with_distances(one)
     rows = [
         key.row([_value(one.of(key, column), column) for column in columns])
         for key in one.keys
@@ -111,9 +115,9 @@ def present(
     )
 
 
-def _has_crosses(one: Trainings[TrainedAttention | None], column: Column) -> bool:
-    """Whether models read another sequence there, to whose tokens there is no distance."""
-    return any(seen and seen.crosses for key in one.keys for seen in one.of(key, column))
+def _with_distances(one: Trainings[TrainedAttention | None]) -> tuple[Column, ...]:
+    """Columns of models that read one sequence: there is no distance to the tokens of another."""
+    return tuple(c for c in one.columns if c.cell.model.body != "encoder_decoder")
 
 
 def _value(seen: Iterable[TrainedAttention | None], column: Column) -> Value:
