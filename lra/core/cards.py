@@ -134,6 +134,10 @@ class PositionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fixed_length: bool = False
 
 
+GENERATED: tuple[Asks, ...] = ("token", "sequence")
+"""Tasks whose answers follow one from another: their models generate."""
+
+
 class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Declaration of one task."""
 

@@ -62,7 +62,8 @@ _KINDS: dict[type[Cell], dict[str, MetricKind]] = {
         **dict.fromkeys(
             (
                 *(f"peak_{what}_bytes" for what in ("allocated", "device", "reserved", "resident")),
-                *("peak_tensor_bytes", "minimum_bytes", "state_bytes"),
+                *("peak_tensor_bytes", "minimum_bytes", "state_bytes", "self_state_bytes"),
+                "cross_state_bytes",
             ),
             _BYTES,
         ),

@@ -134,6 +134,7 @@ def of_timing(*, mode: str, level: str, execution: str, device: str) -> list[str
         "cuda": device == "cuda",
         mode: mode != "forward",
         level: level != "layer",
+        "model_decode": (level, mode) == ("model", "decode"),
     }
     return ["time", *sorted(f"time/{name}" for name, is_used in used.items() if is_used)]
 

@@ -102,6 +102,19 @@ TIMINGS: dict[str, dict[str, Any]] = {
     "compiled": {"execution": "compiled"},
     "decode": {"mode": "decode", "direction": "causal"},
     "model": {"level": "model", "model": MODEL, "task": "Ragged"},
+    "model_decode": {
+        "level": "model",
+        "mode": "decode",
+        "direction": "causal",
+        "model": replace(
+            MODEL,
+            body="encoder_decoder",
+            pooling="none",
+            causal=True,
+            slots={"encoder": Mechanism(name="sdpa"), "decoder": Mechanism(name="sdpa")},
+        ),
+        "task": "Sequences",
+    },
     "train": {"mode": "train"},
 }
 """Changes of the plain timing in the case of each feature of `time`."""
@@ -206,6 +219,8 @@ def _of_timing() -> Iterator[Case]:
             length=64, seconds=0.05, **values,
         )  # fmt: skip
         uses = ("time", *_for_features("linear"), "mechanism/linear/decode")
+        if name == "model_decode":
+            uses += ("time/decode", "time/model", "train/encoder_decoder", *_for_features("sdpa"))
         others = tuple(other for other in uses if other != feature)
         yield Case(feature, feature, others, partial(outcomes.cell_outcome, cell))
         if feature == "time/model":

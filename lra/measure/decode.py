@@ -40,17 +40,8 @@ class DecodeCalls:
         return {
             "minimum_bytes": Metric(value=float(moved), unit="B", better="lower"),
             "state_bytes": Metric(value=float(self.state_bytes), unit="B", better="lower"),
-            "decode_error": self._error(),
+            "decode_error": error_metric(self.error),
         }
-
-    def _error(self) -> Metric:
-        finite = math.isfinite(self.error)
-        return Metric(
-            value=self.error if finite else None,
-            unit="ratio",
-            better="lower",
-            why_null=None if finite else f"it is {self.error}",
-        )
 
 
 @torch.no_grad()
@@ -84,9 +75,25 @@ def prepare_decode(cell: EfficiencyCell, layer: Layer, device: torch.device) -> 
     return DecodeCalls(
         prefill=prefill,
         step=step,
-        state_bytes=sum(tensor.nbytes for tensor in _tensors(state)),
+        state_bytes=bytes_of(state),
         parameter_bytes=sum(p.nbytes for p in used_parameters(layer)),
         error=float((step().float() - wanted).abs().amax() / scale),
+    )
+
+
+def bytes_of(state: Any) -> int:
+    """Return the bytes of a state's tensors."""
+    return sum(tensor.nbytes for tensor in _tensors(state))
+
+
+def error_metric(error: float) -> Metric:
+    """Return the metric of a step's difference from the parallel form."""
+    finite = math.isfinite(error)
+    return Metric(
+        value=error if finite else None,
+        unit="ratio",
+        better="lower",
+        why_null=None if finite else f"it is {error}",
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from attention_impls.contract import Layer, MechanismConfig, Position
+from attention_impls.contract import Layer, MechanismConfig
 from lra.core.cards import TaskCard
 from lra.core.cells import EfficiencyCell
 from lra.core.records import Metric
@@ -24,10 +24,12 @@ from lra.measure import calls, compiled, memory, step
 from lra.measure.control import SIZE, measure_control
 from lra.measure.decode import prepare_decode
 from lra.measure.energy import measure_energy
+from lra.measure.generation import prepare_generation
 from lra.measure.latency import HostStopwatch, Stopwatch, cuda_stopwatch, measure_latency
 from lra.measure.live_tensors import tensor_peak
 from lra.measure.nvml import Board, board
 from lra.measure.operations import count_operations, declared_operations
+from lra.training.setup import Network
 
 PREFILL_SHARE = 0.5
 """Share of the time budget for taking in the prompt."""
@@ -48,9 +50,9 @@ class Efficiency:
 
 @dataclass(frozen=True)
 class ModelContext:
-    """The parts around a mechanism, for cells that time a whole model."""
+    """The mechanisms of a whole model, and its task, for cells that time one."""
 
-    position: type[Position]
+    network: Network
     task: TaskCard
 
 
@@ -175,10 +177,17 @@ def _build(
     around: ModelContext | None,
     device: torch.device,
 ) -> _Subject:
-    calls.refuse_direction(cell, mechanism)
+    if cell.model is None or cell.model.body != "encoder_decoder":
+        # In an encoder-decoder it depends on the slot which directions a mechanism has to have.
+        calls.refuse_direction(cell, mechanism)
     if cell.level == "model":
         assert around is not None, "a model needs more than a mechanism"
-        model = step.build(cell, mechanism, config, around.position, around.task).to(device)
+        model = step.build(cell, around.network, around.task).to(device)
+        if cell.mode == "decode":
+            generating = prepare_generation(cell, model, around.task, device)
+            return _Subject(
+                generating.step, model, prefill=generating.prefill, found=generating.metrics()
+            )
         call, between = step.prepare_step(cell, model, around.task, device)
         return _Subject(call, model, between)
     layer = calls.build_layer(cell, mechanism, config).to(device)
@@ -203,6 +212,11 @@ def _operations(call: Callable[[], object], between: Callable[[], object]) -> Me
 
 
 def _region(cell: EfficiencyCell) -> str:
+    if cell.mode == "decode" and cell.level == "model":
+        return (
+            "one token more through the decoder to the most likely next one, under no_grad, from "
+            "the states after a target of the length; a source has the length too"
+        )
     if cell.mode == "decode":
         return "one position more, under no_grad, from the state after a prompt of the length"
     if cell.mode == "forward":

@@ -6,47 +6,62 @@ B examples, N tokens
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from attention_impls.contract import Layer, MechanismConfig, Position
-from lra.core.cards import TaskCard
+from lra.core.cards import GENERATED, TaskCard
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.measure.compiled import as_executed
-from lra.models.build import build_model
-from lra.models.layers import Layers
+from lra.models.model import Model
 from lra.models.output import Output
+from lra.models.sequence_model import SequenceModel
+from lra.training.setup import Network, model_for
 
 
-def build(
-    cell: EfficiencyCell,
-    mechanism: type[Layer],
-    config: MechanismConfig,
-    position: type[Position],
-    task: TaskCard,
-) -> nn.Module:
-    """Return the model of a cell's task around a mechanism, on the CPU, in the cell's dtype."""
+@dataclass(frozen=True)
+class CardSizes:
+    """Sizes of the model of a task, by its card; tokens have one table, whatever they consist
+    of."""
+
+    vocabulary: int
+    classes: int
+    inputs: int
+    length: int
+    parts: tuple[int, ...] = ()
+
+
+def build(cell: EfficiencyCell, network: Network, task: TaskCard) -> Model | SequenceModel:
+    """Return the model of a cell's task around its mechanisms, on the CPU, in the cell's dtype.
+
+    Raises `UnsupportedError` for a task whose model has no such call.
+    """
     assert cell.model is not None, "the planner gives a model to every cell of this level"
-    if cell.mode == "decode":
-        raise UnsupportedError("decoding is measured at level layer; leave the other levels out")
-    if task.asks in ("sequence", "query"):
+    if cell.mode == "decode" and task.asks not in GENERATED:
+        raise UnsupportedError(
+            f"the model of task '{cell.task}' generates nothing; choose a task of tokens or one "
+            "from sequence to sequence, or level layer"
+        )
+    if cell.mode != "decode" and task.asks in ("sequence", "query"):
         raise UnsupportedError(
             "whole models are timed on tasks without a source; choose another task, or level layer"
         )
-    model = build_model(
+    # Decoding goes one position beyond its context.
+    length = cell.length + (cell.mode == "decode")
+    model = model_for(
+        CardSizes(task.vocabulary, task.classes, task.inputs, length),
         cell.model,
-        layers=Layers.of(mechanism, config),
-        position=position,
-        vocabulary=task.vocabulary,
-        classes=task.classes,
-        inputs=task.inputs,
-        length=cell.length,
+        network=network,
+        rules="fixed",
+        seed=0,
         picture_width=task.picture_width(cell.length),
+        answers_first=task.answers_first,
     )
-    return model.to(getattr(torch, cell.dtype)).train(cell.mode == "train")
+    model.to(getattr(torch, cell.dtype)).train(cell.mode == "train")
+    return model
 
 
 def prepare_step(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from msgspec import UNSET
@@ -88,8 +88,32 @@ def is_convex(stacks: Iterable[Layers]) -> bool:
     return all(member.mechanism.card.weights == "convex" for member in members)
 
 
+class Sizes(Protocol):
+    """Sizes of a model that follow from its data, as a `Dataset` has them."""
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of token ids."""
+
+    @property
+    def classes(self) -> int:
+        """Number of labels."""
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longest sequence."""
+
+    @property
+    def inputs(self) -> int:
+        """Sequences per example."""
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Sizes of the parts that a token consists of."""
+
+
 def model_for(
-    dataset: Dataset,
+    dataset: Sizes,
     spec: ModelSpec,
     *,
     network: Network,

@@ -329,6 +329,26 @@ def test_what_is_timed_around_a_mechanism_makes_a_whole_model_due(
     assert {level for level, cell in after.items() if cell.id != before[level].id} == due
 
 
+def test_a_model_decodes_where_its_task_generates(spec: RunSpec) -> None:
+    (block,) = spec.suite.efficiency
+    block = replace(block, modes=("decode",), levels=("layer", "model"))
+    levels = {
+        generates: {point["level"] for point in timing_points(block, generates=generates)}
+        for generates in (False, True)
+    }
+    assert levels == {False: {"layer"}, True: {"layer", "model"}}
+    # Its other slots' mechanisms decode, too.
+    asked = {"scale": "mini", "modes": ("decode",), "levels": ("model",)}
+    cells = timed(spec, **asked, task="reverse")
+    assert {cell.direction for cell in cells} == {"causal"}
+    for cell in cells:
+        assert cell.model is not None and cell.model.open_slots == ("cross",)
+        assert {"time/model_decode", "mechanism/sdpa/decode"} <= cell.versions.keys()
+    for task in ("text", "lookup"):
+        with pytest.raises(UsageError, match=task):
+            timed(spec, **asked, task=task)
+
+
 def test_a_call_of_so_many_tokens_has_as_many_examples_as_fit(spec: RunSpec) -> None:
     (block,) = spec.suite.efficiency
     block = replace(block, lengths=(32, 64, 100, 4096), modes=("forward",), tokens=1024)

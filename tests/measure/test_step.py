@@ -8,16 +8,25 @@ import pytest
 import torch
 import torch.nn.functional as F
 from cells import toy_cell
+from msgspec.structs import replace
 
 from attention_impls.baseline.identity import Identity
+from attention_impls.contract import Layer
 from attention_impls.dense.sdpa import Sdpa
 from attention_impls.positions.sinusoidal import Sinusoidal
 from lra.core.cards import TaskCard
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
+from lra.core.forms import load_preset
 from lra.core.protocol import ModelSpec
 from lra.measure.efficiency import ModelContext, measure_efficiency
 from lra.measure.step import build, prepare_step
+from lra.models.head import TableHead
+from lra.models.language import Slots
+from lra.models.layers import Layers
+from lra.models.model import Model
+from lra.training.setup import Network
+from tasks.bytes import Bytes
 from tasks.contract import Task
 from tasks.recall import Recall
 from tasks.retrieval import Retrieval
@@ -33,8 +42,12 @@ def cell(**changes: Any) -> EfficiencyCell:
     )
 
 
+def network(kind: type[Layer]) -> Network:
+    return Network(Slots(*[Layers.of(kind)] * 3), (Sinusoidal, Sinusoidal))
+
+
 def test_a_training_step_moves_every_parameter_and_hardly() -> None:
-    model = build(cell(), Sdpa, Sdpa.Config(), Sinusoidal, Text.card)
+    model = build(cell(), network(Sdpa), Text.card)
     before = {name: value.clone() for name, value in model.named_parameters()}
     step, between = prepare_step(cell(), model, Text.card, CPU)
     step()
@@ -48,7 +61,7 @@ def test_a_training_step_moves_every_parameter_and_hardly() -> None:
 
 def test_a_forward_pass_has_no_gradients_and_pairs_have_two_sequences() -> None:
     wanted = cell(mode="forward")
-    model = build(wanted, Sdpa, Sdpa.Config(), Sinusoidal, Retrieval.card)
+    model = build(wanted, network(Sdpa), Retrieval.card)
     logits = prepare_step(wanted, model, Retrieval.card, CPU)[0]().logits_LC
     assert isinstance(logits, torch.Tensor)
     assert tuple(logits.shape) == (3, 2) and not logits.requires_grad
@@ -69,7 +82,7 @@ def test_an_example_has_one_label_and_where_tokens_are_asked_each_has_its_own(
     monkeypatch.setattr(F, "cross_entropy", loss)
     by_token = task is Recall
     wanted = cell(model=MODEL.by_token() if by_token else MODEL)
-    model = build(wanted, Sdpa, Sdpa.Config(), Sinusoidal, task.card)
+    model = build(wanted, network(Sdpa), task.card)
     prepare_step(wanted, model, task.card, CPU)[0]()
     ((logits, labels),) = asked
     answers = wanted.batch * (wanted.length if by_token else 1)
@@ -81,7 +94,7 @@ def test_an_example_has_one_label_and_where_tokens_are_asked_each_has_its_own(
 
 
 def test_the_cell_counts_the_whole_model() -> None:
-    around = ModelContext(Sinusoidal, Text.card)
+    around = ModelContext(network(Identity), Text.card)
     found = measure_efficiency(cell(), Identity, Identity.Config(), around)
     assert found.parameters > 257 * 8
     assert "AdamW" in found.method["timed_region"]
@@ -90,9 +103,18 @@ def test_the_cell_counts_the_whole_model() -> None:
     assert more is not None and less is not None and more > 2 * less
 
 
-def test_a_model_does_not_decode() -> None:
+def test_a_model_that_answers_for_examples_does_not_decode() -> None:
     with pytest.raises(UnsupportedError, match="level layer"):
-        build(cell(mode="decode"), Sdpa, Sdpa.Config(), Sinusoidal, Text.card)
+        build(cell(mode="decode"), network(Sdpa), Text.card)
+
+
+def test_a_model_is_timed_in_its_published_form() -> None:
+    form = load_preset("gpt2").form
+    model = build(
+        cell(task="bytes", model=replace(MODEL.by_token(), form=form)), network(Sdpa), Bytes.card
+    )
+    assert isinstance(model, Model) and isinstance(model.head, TableHead)
+    assert model.head.table is model.embedding.tokens
 
 
 @pytest.mark.parametrize("asks", ["sequence", "query"])
@@ -101,4 +123,4 @@ def test_tasks_with_a_source_are_not_timed_as_other_models(
 ) -> None:
     card = TaskCard(title="", source="", classes=3, vocabulary=9, inputs=2, asks=asks)
     with pytest.raises(UnsupportedError, match="without a source"):
-        build(cell(), Sdpa, Sdpa.Config(), Sinusoidal, card)
+        build(cell(), network(Sdpa), card)

@@ -21,17 +21,21 @@ def combinations(axes: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(axes, values, strict=True))
 
 
-def timing_points(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
+def timing_points(block: EfficiencyBlock, *, generates: bool = False) -> Iterator[dict[str, Any]]:
     """Yield every combination of a block's axes, by the names of a cell's fields.
 
     Rounds of replicates come one after another, so that a slow spell of the machine does not fall
     on one cell. In a round short inputs come first, so that failures at some length are known
-    before longer ones are due. Decoding is timed only at level `layer` and eagerly; raises
-    `UsageError` where the block asks for it only in other ways.
+    before longer ones are due. Decoding is timed eagerly, at level `layer` and, where the model
+    of the block's task `generates`, at level `model`; raises `UsageError` where the block asks for
+    it only in other ways.
     """
-    if "decode" in block.modes and "layer" not in block.levels:
+    decoded = ("layer", "model") if generates else ("layer",)
+    if "decode" in block.modes and not set(decoded) & set(block.levels):
         raise UsageError(
-            "decoding is measured at level layer; add it to the levels, or leave that mode out"
+            "decoding is measured at level layer, and at level model for tasks whose answers are "
+            f"generated, as those of '{block.task}' are not; add layer to the levels, set another "
+            "task in the suite, or leave that mode out"
         )
     if "decode" in block.modes and "eager" not in block.executions:
         raise UsageError(
@@ -57,7 +61,7 @@ def timing_points(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
             point["batch"] = max(1, block.tokens // point["length"])
         if point["mode"] != "decode":
             yield point
-        elif point["level"] == "layer" and point["execution"] == "eager":
+        elif point["level"] in decoded and point["execution"] == "eager":
             # Decoding is always causal.
             yield point | {"direction": "causal"}
 

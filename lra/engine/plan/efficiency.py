@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from lra.core import catalogue
+from lra.core.cards import GENERATED
 from lra.core.catalogue import Target
 from lra.core.cells import EfficiencyCell
 from lra.core.hashing import value_hash
@@ -52,14 +53,16 @@ def _by_length(run: Planner, block: EfficiencyBlock) -> Iterator[Job]:
             # A CPU without units for halves takes a minute for one large product.
             continue
         yield run.ceiling(dtype)
-    for point in timing_points(block):
+    card = run.card_of(catalogue.find("task", block.task))
+    generates = card is not None and card.asks in GENERATED
+    for point in timing_points(block, generates=generates):
         task = catalogue.find("task", block.task) if point["level"] == "model" else None
         used = _versions(run, point)
         parts = ["cost", *portable_part(run.spec.device, point["execution"])]
         parts += ["decode"] if point["mode"] == "decode" else []
         if task is not None:
             point |= _model_fields(run, task, scale, causal=point["direction"] == "causal")
-            used |= _context_versions(run, task, point["model"])
+            used |= _context_versions(run, task, point["model"], point["mode"], parts)
         # A layer by itself is timed with the paper's hyper-parameters, not with the scale's.
         fitted = scale.mechanisms if point["level"] == "model" else {}
         for target, chosen in subjects:
@@ -103,14 +106,19 @@ def _model_fields(run: Planner, task: Target, scale: Scale, *, causal: bool) -> 
     return {"task": task.name, "model": model, **sizes}
 
 
-def _context_versions(run: Planner, task: Target, model: ModelSpec) -> Versions:
+def _context_versions(
+    run: Planner, task: Target, model: ModelSpec, mode: str, parts: Sequence[str]
+) -> Versions:
     """Versions of the code timed around a mechanism; the task's are just the sizes of embedding and
-    head, which no field of the cell gives."""
+    head, which no field of the cell gives.
+
+    `parts` are those of the mechanism: of the ones in other slots decoding uses them too.
+    """
     card = run.card_of(task)
     sizes = () if card is None else (card.vocabulary, card.classes, card.inputs)
     return {
         **declared(of_model(model, inputs=1 if card is None else card.inputs)),
-        **run.network_versions(model),
+        **run.network_versions(model, *(parts if mode == "decode" else ())),
         f"sizes/{task.name}": value_hash(sizes),
     }
 

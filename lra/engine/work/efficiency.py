@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from attention_impls.contract import Position
 from lra.core import catalogue
 from lra.core.cells import EfficiencyCell
 from lra.engine.jobs import Job, Outcome, Progress, Report
-from lra.engine.work.mechanism import device, load_mechanism
+from lra.engine.work.mechanism import device, load_mechanism, load_network
 from lra.measure.efficiency import ModelContext, measure_efficiency
 from tasks.contract import Task
 
@@ -36,6 +35,6 @@ def _model_context(cell: EfficiencyCell, job: Job) -> ModelContext | None:
     """Context of a mechanism in a whole model."""
     if cell.model is None:
         return None
-    position = catalogue.load(catalogue.find("position", cell.model.position))
+    network = load_network(cell.model, cell.mechanism, job.mechanism)
     task = catalogue.load(catalogue.find("task", job.task or cell.task))
-    return ModelContext(cast(type[Position], position), cast(type[Task], task).card)
+    return ModelContext(network, cast(type[Task], task).card)

@@ -85,7 +85,7 @@ def _from_prompt(model: Model, given_BN: Tensor, limit: int, first: int) -> Open
         raise UsageError("this model answers for whole sequences; give one that predicts tokens")
     length = given_BN.shape[1] + limit - 1
     _refuse_beyond(model.embedding.position, length, "tokens, given and new,")
-    decoding = _decoding(cast(Stack, model.body))
+    decoding = decoding_of(cast(Stack, model.body))
     states = model.init_states(len(given_BN), length=length)
     steps = Steps(model, states, first=first)
     return Opening(steps, steps.feed(given_BN), given_BN, decoding)
@@ -105,7 +105,7 @@ def _from_source(
         raise UsageError("a source is padding alone; leave its row out")
     _refuse_beyond(model.source.position, source_BM.shape[1], "source tokens")
     _refuse_beyond(model.target.position, limit, "new tokens")
-    decoding = _decoding(model.body.decoder)
+    decoding = decoding_of(model.body.decoder)
     memory_BMD = model.encode(source_BM, mask_BM)
     states = model.init_states(
         len(source_BM), length=limit, memory_BMD=memory_BMD, source_mask_BM=mask_BM
@@ -115,7 +115,7 @@ def _from_source(
     return Opening(steps, steps.feed(start_B1), start_B1, decoding)
 
 
-def _decoding(stack: Stack) -> Decode:
+def decoding_of(stack: Stack) -> Decode:
     """Return how exactly a stack decodes.
 
     Raises `UnsupportedError` for a mechanism that does not, or that would read a source anew at
