@@ -10,6 +10,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from lra.core.protocol import Positive
 
@@ -93,8 +94,13 @@ class TrainedAttention(msgspec.Struct, frozen=True, kw_only=True):
     """(L, H): mean distance of a query to the keys it reads, weighted by how much, in tokens; ()
     for a model that reads another sequence."""
     rollouts: tuple[Rollout, ...] = ()
-    crosses: tuple[CrossMap, ...] = ()
-    """One for each layer that reads another sequence."""
+    cross_maps: tuple[CrossMap, ...] | UnsetType = UNSET
+    """One for each layer that reads another sequence; unset where none does."""
+
+    @property
+    def crosses(self) -> tuple[CrossMap, ...]:
+        """Cross maps, none where no layer reads another sequence."""
+        return () if self.cross_maps is UNSET else self.cross_maps
 
     @property
     def distance(self) -> float:

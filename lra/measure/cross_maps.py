@@ -55,7 +55,7 @@ def measure_cross_maps(
         weights_EHNM = cross.oracle(q, k, v, context, **extra)[1]
         shares_NM = weights_EHNM.mean(dim=(0, 1))[:targets, :sources]
         maps.append(pack_cross(shares_NM.cpu().numpy()))
-    return TrainedAttention(examples=len(rows), distances=(), crosses=tuple(maps))
+    return TrainedAttention(examples=len(rows), distances=(), cross_maps=tuple(maps))
 
 
 def _longest(split: Split) -> Any:

@@ -143,7 +143,7 @@ def test_curves_are_means_over_seeds_of_every_validation():
 def crossing(name, task="copy", *, layers=2, **more):
     """An encoder-decoder whose cross maps were looked at."""
     maps = tuple(pack_cross(np.random.default_rng(n).random((4, 7))) for n in range(layers))
-    seen = TrainedAttention(examples=32, distances=(), crosses=maps)
+    seen = TrainedAttention(examples=32, distances=(), cross_maps=maps)
     return msgspec.structs.replace(across(name, task, **more), attended=seen)
 
 
