@@ -69,7 +69,7 @@ class Network(NamedTuple):
     slots: Slots
     """In a model of one stack, all three are the same."""
     positions: tuple[type[Position], type[Position]]
-    """Those of source and target; in a model of one stack, both are the same."""
+    """Schemes of source and target; in a model of one stack, both are the same."""
 
     @property
     def capabilities(self) -> Capabilities:

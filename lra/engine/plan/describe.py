@@ -43,7 +43,7 @@ class Description:
     unavailable: str | None
     """Reason why it cannot be imported; None where it can."""
     members: tuple[Description, ...] = ()
-    """Those of the mechanisms of a cycle, whose own defaults are by name; each is configured by
+    """Mechanisms of a cycle, whose own defaults are by name; each is configured by
     itself."""
     _describer: Describer = field(kw_only=True, repr=False, compare=False)
 

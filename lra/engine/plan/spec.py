@@ -105,8 +105,8 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     slots: Annotated[
         dict[SlotName, str],
         Option(
-            "Mechanism of a slot of an encoder-decoder: encoder, decoder or cross. Those of --impl "
-            "stand in the slots that are not named.",
+            "Mechanism of a slot of an encoder-decoder: encoder, decoder or cross. In those that "
+            "are not named stand the mechanisms of --impl.",
             "--slot",
         ),
     ] = {}
