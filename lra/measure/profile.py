@@ -168,12 +168,12 @@ def sample_steps(step: Step, most: int) -> list[int]:
 
 
 def _warm_up_batches(step: Step, batches: Sequence[int]) -> list[int]:
-    """The first batch of each length, without that of the last length."""
-    first: dict[int, int] = {}
+    """The first batch of each length, or pair of lengths, without that of the last batch's."""
+    first: dict[tuple[int, ...], int] = {}
     for done in batches:
-        longest = int(step.order.longest_E[step.order.rows(done)].max())
-        first.setdefault(step.collate.padded(longest), done)
-    return list(first.values())[:-1]
+        first.setdefault(step.collate.lengths(step.order.rows(done)), done)
+    del first[step.collate.lengths(step.order.rows(batches[-1]))]
+    return list(first.values())
 
 
 def padding_share(step: Step) -> float:
@@ -181,9 +181,9 @@ def padding_share(step: Step) -> float:
     real = computed = 0
     for done in range(step.order.batches):
         for rows in step.rows(done)[0]:
-            lengths_EI = step.collate.lengths_SI[rows]
+            lengths_EI, padded = step.collate.lengths_SI[rows], step.collate.lengths(rows)
             real += int(lengths_EI.sum())
-            computed += lengths_EI.size * step.collate.padded(int(lengths_EI.max()))
+            computed += lengths_EI.size // len(padded) * sum(padded)
     return 1.0 - real / computed
 
 

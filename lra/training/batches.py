@@ -159,6 +159,13 @@ class Collator:
         # A batch of empty sequences still has one, masked, column.
         return min(-(-max(longest, 1) // self.multiple) * self.multiple, len(self.columns))
 
+    def lengths(self, rows: Indices) -> tuple[int, ...]:
+        """Return the padded lengths of a batch of these rows: that of sources and that of others,
+        or the one of all."""
+        lengths_EI = self.lengths_SI.take(rows, axis=0)
+        apart = lengths_EI.T if self.has_source else [lengths_EI]
+        return tuple(self.padded(int(own.max())) for own in apart)
+
     def __call__(self, rows: Indices) -> Batch:
         """Return the batch of these rows, in this order."""
         places_SN, tokens_SN, mask_SN = self._gathered(rows, _ASKED if self.has_source else _ALL)

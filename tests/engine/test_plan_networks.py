@@ -181,3 +181,11 @@ def test_flags_that_contradict_each_other(
     refuse_contradictions(None, "bart", ("cross", "encoder"))
     with pytest.raises(UsageError):
         refuse_contradictions(body, preset, slots)  # type: ignore[arg-type]
+
+
+def test_a_body_that_is_set_has_to_be_the_one_that_the_task_needs(spec: RunSpec) -> None:
+    for task, wrong in (("reverse", "decoder"), ("bytes", "encoder"), ("text", "encoder_decoder")):
+        with pytest.raises(UsageError, match=task):
+            trained(spec, tasks=(task,), settings={"model.body": wrong})
+    same = trained(spec, tasks=("reverse",), settings={"model.body": "encoder_decoder"})
+    assert same.id == trained(spec, tasks=("reverse",)).id

@@ -80,6 +80,11 @@ def in_body(
             f"task '{task}' needs {_NOUNS[needed]}, which has no slots; leave --slot out, or name "
             "a task from sequence to sequence"
         )
+    if model.body is not UNSET and model.body != needed:
+        raise UsageError(
+            f"task '{task}' needs {_NOUNS[needed]}, and model.body asks for "
+            f"{_NOUNS[model.body]}; leave it out"
+        )
     if needed == "decoder":
         return model.by_token()
     if needed == "encoder_decoder":
