@@ -37,6 +37,12 @@ def test_both_commands_install_the_tested_set() -> None:
         assert "pip install -c constraints.txt" in readme_command(name)
 
 
+def test_the_command_for_a_cpu_is_the_same_with_torch_installed_before() -> None:
+    venv, *middle, install, run = readme_command("cpu").split(" && ")
+    assert " && ".join((venv, install, run)) == readme_command("run")
+    assert len(middle) == 1 and "pip install -c constraints.txt" in middle[0]
+
+
 def records_of(folder: str) -> list[Record]:
     return list(Store(ROOT / "results/reference" / folder).records())
 

@@ -18,7 +18,7 @@ DRAW = 11
 """Seed of the draws of one pass."""
 OTHER = 12
 """Seed that others leave the generator with, between a forward pass and its backward pass."""
-NOTHING_DROPPED = "training with a dropout rate gives the same as evaluation with it"
+NOTHING_DROPPED = "it has no dropout: training with a rate gives the same as evaluation"
 """Reason not to try a law, in words."""
 FELT = 1e-6
 """Smallest change that dropout must cause, relative to the output."""

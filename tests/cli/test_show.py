@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import numpy as np
+from report.sample import quality
 
+from lra.core.protocol import Mechanism
 from lra.store import Store
 
 STORE = "results/runs/default"
@@ -133,3 +135,17 @@ def test_the_card_of_a_file_without_a_record_names_the_command(lra, tmp_path: Pa
     )
     ran = lra("show", "--impl", "mine.py:Mine", "--card")
     assert ran.returncode == USAGE and "mine.py:Mine first" in ran.stderr
+
+
+def test_a_cycle_has_a_card_once_it_was_trained(lra, tmp_path: Path) -> None:
+    name = "sdpa+sliding_window"
+    ran = lra("show", "--impl", name, "--card")
+    assert ran.returncode == USAGE and f"{name} first" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    own = Mechanism(name=name, config={"sliding_window": {"left": 3}})
+    with Store(tmp_path / STORE).locked() as store:
+        store.save(quality(own, "text", 0.7))
+    ran = lra("show", "--impl", name, "--card")
+    assert ran.returncode == 0, ran.stderr
+    (page,) = (tmp_path / "reports/default/show").glob("*.html")
+    assert f"<h1>{name}</h1>" in page.read_text(encoding="utf-8")

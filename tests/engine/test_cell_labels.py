@@ -8,11 +8,13 @@ import msgspec
 import pytest
 
 from lra.core import scales
-from lra.core.protocol import Machine
+from lra.core.cells import QualityCell
+from lra.core.protocol import Machine, Mechanism, SlotName
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite, load_suite
 from lra.engine.plan.labels import with_labels
 from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.suite import plan_suite
+from lra.report.load.settings import slot_words
 
 SUITES = sorted((Path(scales.__file__).parents[1] / "suites").glob("*.toml"))
 ONE = EfficiencyBlock(
@@ -99,4 +101,40 @@ def test_rates_are_said_where_they_are_searched_for(cache: str) -> None:
     assert [job.label for job in with_labels(plan_suite(asked))] == [
         "baselines text",
         "linear text",
+    ]
+
+
+def test_slots_are_said_where_a_mechanism_stands_in_several(cache: str) -> None:
+    others: tuple[dict[SlotName, str], ...] = ({}, {"decoder": "sdpa", "cross": "sdpa"})
+    blocks = [QualityBlock(scale="mini", tasks=("reverse",), slots=slots) for slots in others]
+    told = labels(Suite(name="s", title="", quality=tuple(blocks)), cache, "linear")
+    assert told == [
+        "baselines reverse",
+        f"linear reverse {slot_words(['cross'])}",
+        f"linear reverse {slot_words(['encoder'])}",
+    ]
+    alone = labels(Suite(name="s", title="", quality=(blocks[0],)), cache, "linear")
+    assert alone == ["baselines reverse", "linear reverse"]
+
+
+def test_settings_of_a_cycle_are_said_with_their_member(cache: str) -> None:
+    jobs = plan_suite(
+        RunSpec(
+            suite=Suite(name="s", title="", quality=(QualityBlock(scale="mini", tasks=("text",)),)),
+            mechanisms=("block_local+sliding_window",),
+            device="cpu",
+            cache=cache,
+        )
+    )
+    (job,) = [job for job in jobs if isinstance(job.cell, QualityCell)]
+    assert isinstance(job.cell, QualityCell)
+    name = job.cell.mechanism.name
+    twins = [
+        msgspec.structs.replace(job.cell, mechanism=Mechanism(name=name, config=config))
+        for config in ({"a": {"left": 3}, "b": {"left": 5}}, {"a": {"left": 5}, "b": {"left": 3}})
+    ]
+    made = with_labels([msgspec.structs.replace(job, cell=cell) for cell in twins])
+    assert [one.label for one in made] == [
+        f"{name} text a.left=3, b.left=5",
+        f"{name} text a.left=5, b.left=3",
     ]

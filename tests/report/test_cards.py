@@ -8,6 +8,7 @@ from lra.core.catalogue import EXACT, NO_MIXING
 from lra.report.assemble import analyse
 from lra.report.cards import Card, cards
 from lra.report.load.select import join
+from lra.report.write.html import card_html
 
 from .sample import baseline, efficiency, mechanism, quality, shown, store
 from .test_leaderboard import check
@@ -145,3 +146,21 @@ def test_a_cycle_has_a_page_with_the_settings_of_its_members() -> None:
     assert [row.label for row in section.tables[0].rows] == ["sliding_window.left 3"]
     assert found.command == f"python -m lra run --impl {name}"
     assert "/" not in found.file and found.file != card("sdpa", quality("sdpa", "text")).file
+
+
+def test_rows_of_the_reference_are_marked_on_the_page() -> None:
+    own, reference = (
+        [
+            efficiency(name, n, "train", second * n / 256, started=f"2026-11-{day}T11:00:00Z")
+            for name, second in ((EXACT, 1.0), ("linear", share))
+            for n in lengths
+        ]
+        for share, day, lengths in ((0.5, 20, (256, 512, 1024)), (0.25, 19, (256, 512, 1024, 2048)))
+    )
+    analysis = analyse(join(own, reference))
+    (found,) = cards(analysis, ["linear"])
+    (section,) = [one for one in found.sections if one.topic == "Costs"]
+    origins = [row.origin for row in section.tables[0].rows]
+    assert sorted(set(origins)) == ["reference", "run"]
+    page = card_html(found, analysis.looks)
+    assert page.count("(reference)</th>") == origins.count("reference")

@@ -164,8 +164,12 @@ def test_a_mechanism_in_other_slots_than_cross_shows_no_place() -> None:
 
 
 def test_the_mechanisms_in_the_other_slots_are_named() -> None:
-    known = [baseline("copy", majority=0.1), across(EXACT, "copy", 1.0, beside="identity")]
-    assert "copy (beside identity)" in table([*ENDS, *known]).notes[-1]
+    beside = {"copy": "sdpa", "lookup": "identity", "reverse": "sdpa"}
+    known = [across(EXACT, task, 1.0, beside=own) for task, own in beside.items()]
+    known += [baseline(task, majority=0.1) for task in beside]
+    last = table([*ENDS, *known]).notes[-1]
+    places = [last.index(word) for word in ("copy", "reverse", "sdpa", "lookup", "identity")]
+    assert places == sorted(places) and last.count("sdpa") == 1
 
 
 def test_tasks_of_one_place_have_no_section() -> None:

@@ -13,6 +13,7 @@ from lra.report.leaderboard import leaderboard
 from lra.report.load.select import join
 from lra.report.mixing import MARGIN
 from lra.report.sections import accuracy
+from lra.report.sections.headline import headline
 
 from .sample import baseline, quality
 
@@ -79,3 +80,15 @@ def test_a_task_that_nothing_is_known_of_stays() -> None:
         if not (isinstance(one.cell, QualityCell) and one.cell.mechanism.name == EXACT)
     ]
     assert names(main(others).local) == []
+
+
+def test_the_leaderboard_names_the_tasks_that_its_mean_leaves_out() -> None:
+    def caption(made: list[Record]) -> str:
+        table = headline(analyse(join(made, []))).leaderboard
+        assert table is not None
+        return table.caption
+
+    assert "listops and image" in caption(records(listops=0.55, image=0.5)).partition(". ")[2]
+    assert caption(records()).count(".") == 1
+    # Where the mean is over all, none is left out.
+    assert caption(records(listops=0.5, retrieval=0.55, image=0.59)).count(".") == 1

@@ -12,10 +12,12 @@ from lra.report.load.settings import slot_words
 from lra.report.model import Table
 from lra.report.sections import accuracy
 from lra.report.sections.headline import headline, terminal_summary
+from lra.report.words import DAGGER
 
 from .across import CROSS, across
 from .analysed import analysed, told
-from .sample import baseline, quality
+from .sample import baseline, efficiency, quality
+from .test_leaderboard import check
 
 SLOTS: dict[str, tuple[SlotName, ...]] = {
     "encoder": ("decoder", "cross"),
@@ -98,3 +100,14 @@ def test_a_board_is_of_a_mean_or_of_a_single_task() -> None:
     assert alone.columns == ("accuracy, %",) and "recall" in alone.caption
     means = leaderboard([quality("linear", task, 0.5) for task in ("text", "listops")])
     assert "listops and text" in means.caption
+
+
+def test_laws_alone_are_no_leaderboard_and_no_mark_is_explained_that_is_not_there() -> None:
+    several = [told("linear", task, accuracy=0.2) for task in ("recall", "trigger")]
+    several += [baseline(task, majority=0.1, bag=0.5) for task in ("recall", "trigger")]
+    assert headline(analysed([*several, check("linear")])).leaderboard is None
+    _, printed = terminal_summary(analysed([*several, check("linear")]))
+    assert printed.count(DAGGER) == 3, "two scores and their explanation"
+    timed = [efficiency(name, n, "train", 1.0) for name in ("linear", EXACT) for n in (512, 1024)]
+    found = leaderboard([*several, *timed])
+    assert not any(DAGGER in note for note in found.notes)

@@ -72,7 +72,7 @@ def slot_words(slots: Sequence[SlotName]) -> str:
     """Return words for the slots of an encoder-decoder in which mechanisms stand."""
     if len(slots) == len(SLOTS):
         return "in all slots of an encoder-decoder"
-    return f"in the {listing(slots)} of an encoder-decoder"
+    return f"in the {listing(slots)} {'slot' if len(slots) == 1 else 'slots'} of an encoder-decoder"
 
 
 class BaselineSetting(Setting, frozen=True, kw_only=True):

@@ -31,11 +31,11 @@ _LETTERS = 80
 
 def accuracy_figure(table: Table, scores: Accuracies, looks: Looks) -> Figure | None:
     """Return the dots of a table of accuracies; None where no mechanism has a figure."""
-    rows = [row for row in table.rows if row.mechanism and row.mechanism not in CONTROLS]
-    rows = [row for row in rows if any(value.number is not None for value in row.values)]
+    known = [row for row in table.rows if any(value.number is not None for value in row.values)]
+    rows = [row for row in known if row.mechanism and row.mechanism not in CONTROLS]
     if len(rows) < 2:
         return None
-    lines = [row for row in table.rows if row not in rows]
+    lines = [row for row in known if row not in rows]
     columns = scores.columns
     down, across = -(-len(columns) // _ACROSS), min(len(columns), _ACROSS)
     titles = shortened([column.title for column in columns], _LETTERS // across)

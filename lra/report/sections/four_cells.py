@@ -183,7 +183,7 @@ def present(four: Four) -> Section:
     """Return the table, with the tasks of each cell."""
     used = [cell for cell in CELLS if any(task.cell == cell for task in four.tasks)]
     rows: Sequence[Row] = [key.row([_value(four, key, cell) for cell in used]) for key in four.keys]
-    named = {cell: [_named(task) for task in four.tasks if task.cell == cell] for cell in used}
+    own = {cell: [task for task in four.tasks if task.cell == cell] for cell in used}
     return Section(
         topic="Four cells",
         setting=", ".join(four.setting.parts),
@@ -193,12 +193,12 @@ def present(four: Four) -> Section:
                 title="Share of the way from no mixing to exact attention, %",
                 caption=_caption(used),
                 corner="mechanism",
-                columns=tuple(f"{cell} ({count(len(named[cell]), 'task')})" for cell in used),
+                columns=tuple(f"{cell} ({count(len(own[cell]), 'task')})" for cell in used),
                 rows=tuple(
                     row for row in rows if any(value.number is not None for value in row.values)
                 ),
                 notes=(
-                    *(f"{cell.capitalize()}: {listing(named[cell])}." for cell in used),
+                    *(f"{cell.capitalize()}: {_tasks_named(own[cell])}." for cell in used),
                     *reference_notes(four.figures, four.keys),
                 ),
             ),
@@ -206,12 +206,18 @@ def present(four: Four) -> Section:
     )
 
 
-def _named(task: Task) -> str:
-    """A task, with the mechanisms in the other slots of its network."""
-    slots = task.column.cell.model.slots
-    others = [] if slots is UNSET else sorted({one.name for one in slots.values()})
-    beside = f" (beside {escape_controls(listing(others))})" if others else ""
-    return f"{task.column.title}{beside}"
+def _tasks_named(tasks: Sequence[Task]) -> str:
+    """Tasks, after the mechanisms in the other slots of their networks."""
+    titles: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for task in tasks:
+        slots = task.column.cell.model.slots
+        others = [] if slots is UNSET else sorted({one.name for one in slots.values()})
+        titles[tuple(others)].append(task.column.title)
+    parts = [
+        f"{listing(own)}, beside {escape_controls(listing(others))}" if others else listing(own)
+        for others, own in titles.items()
+    ]
+    return "; ".join(parts)
 
 
 def _caption(used: Sequence[str]) -> str:

@@ -17,6 +17,8 @@ from lra.report.sections.leaderboard_table import (
     DOING,
     UNSURE,
     accuracy_text,
+    is_ranking,
+    is_unsure,
     leaderboard_table,
     order,
     ratio_value,
@@ -37,11 +39,10 @@ _BUSY = " (timed on a busy machine)"
 def headline(analysis: Analysis) -> Headline:
     """Return the first screen of a report."""
     board = leaderboard(analysis)
-    table = leaderboard_table(board)
     return Headline(
         sentences=_first_sentences(analysis, board),
         figure=tradeoff_figure(board, analysis.looks),
-        leaderboard=table if table.columns else None,
+        leaderboard=leaderboard_table(board) if is_ranking(board) else None,
         caveats=caveats(analysis),
     )
 
@@ -58,9 +59,10 @@ def terminal_summary(analysis: Analysis) -> tuple[tuple[str, ...], str]:
         tables = [table] if table else [t for s in error.sections(analysis) for t in s.tables[:1]]
         return (*told, *caveats(analysis)), plain_text(tables[0]) if tables else ""
     table = leaderboard_table(board)
-    if not table.columns:
+    by_task = [] if is_ranking(board) else accuracy.sections(analysis)
+    if by_task:
         # Several tasks without a mean: their scores, task by task.
-        table = next((t for s in accuracy.sections(analysis) for t in s.tables[:1]), table)
+        table = by_task[0].tables[0]
     wanted = [
         row for row in table.rows if row.origin == "run" or row.mechanism in (EXACT, *CONTROLS)
     ]
@@ -68,7 +70,9 @@ def terminal_summary(analysis: Analysis) -> tuple[tuple[str, ...], str]:
     text = plain_text(small)
     own = {(row.origin, row.variant) for row in wanted}
     shown = [one for one in board.entries if (one.key.origin, one.key.variant) in own]
-    if any(one.shortcuts_beaten in ("some", "none") for one in shown):
+    if any(
+        one.shortcuts_beaten in ("some", "none") if by_task else is_unsure(one) for one in shown
+    ):
         text = f"{text}\n{UNSURE}"
     return (*_first_sentences(analysis, board), *caveats(analysis)), text
 

@@ -42,6 +42,14 @@ def leaderboard_table(board: Leaderboard) -> Table:
     )
 
 
+def is_ranking(board: Leaderboard) -> bool:
+    """Return whether any mechanism has an accuracy over all tasks or a cost to be ranked by."""
+    return any(
+        one.time or one.decode or (one.score and not math.isnan(one.score.mean))
+        for one in board.entries
+    )
+
+
 def order(one: Entry) -> tuple[object, ...]:
     """Return the place of a row: the run's first, then the most accurate, then the fastest."""
     mean = one.score.mean if one.score and not math.isnan(one.score.mean) else -1.0
@@ -60,8 +68,14 @@ def _accuracy(one: Entry, board: Leaderboard) -> Value:
     if one.score is None or math.isnan(one.score.mean):
         return Value(NO_VALUE)
     text = accuracy_text(one, board)
-    fails = one.shortcuts_beaten in ("some", "none")
-    return Value(f"{text} {DAGGER}" if fails else text, "", one.score.mean, one.key in board.front)
+    text = f"{text} {DAGGER}" if is_unsure(one) else text
+    return Value(text, "", one.score.mean, one.key in board.front)
+
+
+def is_unsure(one: Entry) -> bool:
+    """Return whether its accuracy is marked: on some task a shortcut may do as well."""
+    has_accuracy = one.score is not None and not math.isnan(one.score.mean)
+    return has_accuracy and one.shortcuts_beaten in ("some", "none")
 
 
 def ratio_value(one: Ratio | None, best: bool = False) -> Value:
@@ -115,7 +129,9 @@ def _caption(board: Leaderboard) -> str:
         tasks = [board.scores.columns[0].title]
     if board.scores is not None and tasks:
         over = f"mean over {listing(tasks)}" if len(tasks) > 1 else f"on {listing(tasks)}"
-        parts.append(f"Accuracy: {over}, {', '.join(board.scores.setting.parts)}.")
+        left = [c.title for c in board.scores.local if c not in board.scores.averaged]
+        out = f" Left out, as local structure is enough: {listing(left)}." if left else ""
+        parts.append(f"Accuracy: {over}, {', '.join(board.scores.setting.parts)}.{out}")
     if board.setting is not None:
         own = board.setting
         parts.append(
@@ -133,7 +149,7 @@ def _notes(board: Leaderboard) -> list[str]:
             f"Bold: on the front of accuracy and {DOING[board.mode]} time, where differences are "
             "told apart."
         )
-    if any(one.shortcuts_beaten in ("some", "none") for one in board.entries):
+    if any(is_unsure(one) for one in board.entries):
         notes.append(UNSURE)
     ratios = [one.time for one in board.entries if one.time]
     if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
