@@ -146,7 +146,9 @@ TWO_STACKS = msgspec.structs.replace(MODEL, body="encoder_decoder", pooling="non
 
 
 def of_two_stacks(**changes: object) -> Step:
-    own = model_for(SOURCES, TWO_STACKS, network=Network.of(Layers.of(Full), Sinusoidal), rules="fixed", seed=0)
+    own = model_for(
+        SOURCES, TWO_STACKS, network=Network.of(Layers.of(Full), Sinusoidal), rules="fixed", seed=0
+    )
     spec = msgspec.structs.replace(SPEC, **changes)
     made = Step(own, Training(SOURCES, spec, seed=0), device=CPU)
     made.join()
@@ -180,7 +182,9 @@ def test_a_batch_is_new_where_either_of_its_lengths_is() -> None:
 
 
 def test_the_step_of_two_stacks_has_a_profile() -> None:
-    own = model_for(SOURCES, TWO_STACKS, network=Network.of(Layers.of(Full), Sinusoidal), rules="fixed", seed=0)
+    own = model_for(
+        SOURCES, TWO_STACKS, network=Network.of(Layers.of(Full), Sinusoidal), rules="fixed", seed=0
+    )
     found = profiled(own, SOURCES).metrics
     assert found["operations"].value
     assert found[part_metric("forward")].value == 1.0
