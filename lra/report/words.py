@@ -215,9 +215,9 @@ def plain(value: Any) -> str:
 def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
     """Return, for each of several settings, `key=value` of the keys in which they differ.
 
-    Of a nested key its last part, or all of it where another that differs ends alike. Empty strings
-    where none differ. A missing key counts as none: records of an earlier version lack the settings
-    that a later one added.
+    A nested key is named by its last part, or by all of it where another that differs ends alike.
+    Empty strings where none differ. A missing key counts as none: records of an earlier version
+    lack the settings that a later one added.
     """
     keys = sorted({key for one in settings for key in one})
     varying = [key for key in keys if len({one.get(key, plain(None)) for one in settings}) > 1]
