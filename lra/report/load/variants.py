@@ -34,7 +34,7 @@ def in_force(config: Mapping[str, Any], name: str = "") -> dict[str, Any]:
 
     A mechanism's `name` tells a cycle, whose configuration has that of each member by name.
     """
-    if CYCLE in name:
+    if is_cycle(name, config):
         members = {member: in_force(own) for member, own in config.items()}
         return {member: own for member, own in members.items() if own}
     default: dict[str, Any] = {}
@@ -46,6 +46,13 @@ def in_force(config: Mapping[str, Any], name: str = "") -> dict[str, Any]:
         for key, value in config.items()
         if not _is_absent(value) and not (key in default and _same(value, default[key]))
     }
+
+
+def is_cycle(name: str, config: Mapping[str, Any]) -> bool:
+    """Whether a configuration has that of each mechanism that a name joins; somebody's own name may
+    have the sign in it, too."""
+    joined = CYCLE in name and set(config) == set(name.split(CYCLE))
+    return joined and all(isinstance(own, Mapping) for own in config.values())
 
 
 def _is_absent(value: Any) -> bool:
@@ -64,7 +71,7 @@ def chosen(config: Mapping[str, Any], name: str = "") -> dict[str, str]:
     With options, the form of masks is left out where it is a default of some kind of adapter; else
     all of it is given, since the chosen part is unknown.
     """
-    if CYCLE in name:
+    if is_cycle(name, config):
         return {
             f"{member}.{key}": text
             for member, own in config.items()
@@ -87,7 +94,7 @@ def distinguishing_settings(configs: Sequence[Mapping[str, Any]], name: str = ""
     """Return, for each of several configurations of a mechanism, `key=value` of the keys in which
     they differ in force; a key that one of them lacks is none, or at its default."""
     settings = [flat(in_force(config, name)) for config in configs]
-    of_members = CYCLE in name
+    of_members = any(is_cycle(name, config) for config in configs)
     default = {
         key: plain(_SWITCHES.get(key.partition(".")[2] if of_members else key))
         for one in settings
