@@ -15,7 +15,7 @@ from torch.autograd import DeviceType  # type: ignore[attr-defined]
 
 from attention_impls.dense.full import Full
 from attention_impls.positions.sinusoidal import Sinusoidal
-from lra.core.dataset import UNASKED, Dataset, Split
+from lra.core.dataset import Dataset, Split
 from lra.core.profile_metrics import OPERATOR, PARTS, part_metric, training_seconds
 from lra.core.protocol import ModelSpec, Rows, TrainSpec
 from lra.measure import profile
@@ -124,70 +124,6 @@ def test_padding_is_what_an_epoch_computes_and_no_token_fills() -> None:
     whole = padding_share(step(model(), pad=True))
     assert whole == pytest.approx(1 - real / (40 * LONGEST))
     assert 0.0 < padding_share(step(model())) < whole
-
-
-def sources(rows: int) -> Split:
-    """Long sources, each with a short answer that has a label for each token."""
-    draws = np.random.default_rng(rows)
-    parts, labels = [], []
-    for _ in range(rows):
-        source, answer = (
-            draws.integers(1, 6, draws.integers(*n)).astype(np.uint8) for n in ((9, 17), (2, 5))
-        )
-        parts += [source, answer]
-        labels += [np.full(len(source), UNASKED), answer.astype(np.int64) - 1]
-    return Split.of(parts, np.concatenate(labels), 2, by_token=True)
-
-
-SOURCES = Dataset(
-    sources(40), sources(20), sources(20), classes=5, vocabulary=6, length=LONGEST, inputs=2
-)
-TWO_STACKS = msgspec.structs.replace(MODEL, body="encoder_decoder", pooling="none", causal=True)
-
-
-def of_two_stacks(**changes: object) -> Step:
-    own = model_for(
-        SOURCES, TWO_STACKS, network=Network.of(Layers.of(Full), Sinusoidal), rules="fixed", seed=0
-    )
-    spec = msgspec.structs.replace(SPEC, **changes)
-    made = Step(own, Training(SOURCES, spec, seed=0), device=CPU)
-    made.join()
-    return made
-
-
-def test_sources_and_answers_are_padded_apart() -> None:
-    own = of_two_stacks()
-    computed = 0
-    for done in range(own.order.batches):
-        batch = own.batch(own.order.rows(done))
-        assert batch.source_EM is not None
-        computed += batch.source_EM.numel() + batch.tokens_SN.numel()
-    real = int(SOURCES.train.lengths.sum())
-    assert padding_share(own) == pytest.approx(1 - real / computed)
-
-
-def test_a_batch_is_new_where_either_of_its_lengths_is() -> None:
-    own = of_two_stacks()
-    every = list(range(own.order.batches))
-    shapes: dict[tuple[int, int], int] = {}
-    for done in every:
-        batch = own.batch(own.order.rows(done))
-        assert batch.source_EM is not None
-        shapes.setdefault((batch.source_EM.shape[1], batch.tokens_SN.shape[1]), done)
-        last = batch.source_EM.shape[1], batch.tokens_SN.shape[1]
-    sources_alone = {source for source, _ in shapes}
-    assert len(sources_alone) < len(shapes)
-    del shapes[last]
-    assert profile._warm_up_batches(own, every) == list(shapes.values())
-
-
-def test_the_step_of_two_stacks_has_a_profile() -> None:
-    own = model_for(
-        SOURCES, TWO_STACKS, network=Network.of(Layers.of(Full), Sinusoidal), rules="fixed", seed=0
-    )
-    found = profiled(own, SOURCES).metrics
-    assert found["operations"].value
-    assert found[part_metric("forward")].value == 1.0
 
 
 def profiled(
