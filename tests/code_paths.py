@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from attention_impls.contract import Attention, Layer
-from lra.core.catalogue import find, load, names
+from lra.core.catalogue import find, names
+from lra.core.loading import load
 
 OVERRIDDEN = (
     "mix", "support", "borders", "kv_heads", "build_shared", "empty_state", "keep_source",

@@ -22,7 +22,7 @@ from lra.adapters.hugging_face import FromConfig, HuggingFaceConfig
 from lra.adapters.masks import MaskedConfig
 from lra.adapters.module import AdaptedModule, ModuleConfig
 from lra.adapters.xformers import AdaptedXformers, Component
-from lra.core import catalogue, peers
+from lra.core import loading, peers
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.catalogue import Target
 from lra.core.errors import LraError, UsageError
@@ -67,7 +67,7 @@ def load(target: Target) -> type[Layer]:
     """
     if target.is_peer:
         _require_package(peers.read(target.name).package, target.name)
-    found = catalogue.load(target)
+    found = loading.load(target)
     if inspect.isclass(found) and issubclass(found, Layer):
         return found
     if target.ours:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig, Position
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.errors import LraError
 
 WIDTH, HEADS, LONGEST = 16, 2, 2048
@@ -170,7 +170,7 @@ def _on_long_path() -> Iterator[None]:
 
 
 def _class(name: str) -> type[Layer]:
-    return cast(type[Layer], catalogue.load(catalogue.find("mechanism", name)))
+    return cast(type[Layer], loading.load(catalogue.find("mechanism", name)))
 
 
 def _configs(name: str) -> list[MechanismConfig]:
@@ -247,7 +247,7 @@ def _decoded(
 def _with_positions(layer: Layer, causal: bool, n: int = 64) -> Iterator[object]:
     can = layer.card.capabilities
     for name in ["alibi"] * can.bias + ["rope"] * can.rotary:
-        kind = cast(type[Position], catalogue.load(catalogue.find("position", name)))
+        kind = cast(type[Position], loading.load(catalogue.find("position", name)))
         yield _call(layer, n, causal, position=kind(layer.dims))
 
 

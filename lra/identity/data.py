@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from PIL import Image
 
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.dataset import SPLITS, Dataset
 from lra.core.protocol import DataSpec, Rows
 from tasks.contract import Task
@@ -30,7 +30,7 @@ SOME = Rows(train=30, validation=8, test=8)
 
 def generated(name: str, **settings: Any) -> Iterator[object]:
     """Yield the buffers of each split at a task's own length, or at two, with these settings."""
-    kind = cast(type[Task], catalogue.load(catalogue.find("task", name)))
+    kind = cast(type[Task], loading.load(catalogue.find("task", name)))
     for length in [kind.card.length] if kind.card.length else (256, 1024):
         task = kind(kind.Config(**settings), length=length)
         for split in SPLITS:

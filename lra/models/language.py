@@ -9,7 +9,7 @@ import msgspec
 from torch import nn
 
 from attention_impls.contract import Dims, Layer, Position
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.errors import UsageError, unknown_name
 from lra.core.forms import Preset, Size, Slot
 from lra.core.protocol import BlockForm, Mechanism
@@ -50,7 +50,7 @@ def named_layers(cycle: Sequence[Mechanism]) -> Layers:
     """Return the layers of a preset; raises `UsageError` for an unknown name or setting."""
     members = []
     for one in cycle:
-        kind = cast(type[Layer], catalogue.load(catalogue.find("mechanism", one.name)))
+        kind = cast(type[Layer], loading.load(catalogue.find("mechanism", one.name)))
         try:
             members.append(Member(kind, msgspec.convert(one.config, kind.Config)))
         except msgspec.ValidationError as error:
@@ -202,7 +202,7 @@ def _final_norm(size: Size, form: BlockForm) -> nn.Module | None:
 
 
 def _position(slot: Slot) -> type[Position]:
-    return cast(type[Position], catalogue.load(catalogue.find("position", slot.position)))
+    return cast(type[Position], loading.load(catalogue.find("position", slot.position)))
 
 
 def stack_dims(size: Size, form: BlockForm, dropout: float) -> Dims:

@@ -26,7 +26,7 @@ from attention_impls.contract import (
     zero_padding,
 )
 from lra.adapters.directions import Directions
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.cards import AttentionCard
 from lra.core.errors import LraError
 from lra.core.findings import Case
@@ -100,7 +100,7 @@ class Subject:
         """Module or path of the file that defines somebody's own code."""
         name = self.mechanism.__module__
         file = str(getattr(sys.modules.get(name), "__file__", ""))
-        return file if name.startswith(catalogue.FILES) else name
+        return file if name.startswith(loading.FILES) else name
 
     def allowed(self, tolerance: float, case: Case | None = None) -> float:
         """Return the tolerance of a comparison between two results of the mechanism itself, in
@@ -387,5 +387,5 @@ def position(scheme: str, dims: Dims, device: str) -> Position | None:
     """Return a position scheme by name; None for `none`."""
     if scheme == "none":
         return None
-    found: Position = catalogue.load(catalogue.find("position", scheme))(dims)
+    found: Position = loading.load(catalogue.find("position", scheme))(dims)
     return found.to(device)

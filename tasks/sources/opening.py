@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.dataset import SPLITS, Dataset
 from lra.core.errors import DataError, UsageError
 from lra.core.protocol import DataSpec
@@ -34,7 +34,7 @@ def built(reference: str, spec: DataSpec) -> Task:
 
     Raises `UsageError` for parameters that it has not.
     """
-    kind = cast(type[Task], catalogue.load(catalogue.find("task", reference)))
+    kind = cast(type[Task], loading.load(catalogue.find("task", reference)))
     try:
         config = msgspec.convert(spec.parameters, kind.Config)
     except msgspec.ValidationError as error:

@@ -17,7 +17,8 @@ from torch.utils._pytree import tree_leaves
 from attention_impls.contract import Context, Dims, Layer, MechanismConfig, Position
 from attention_impls.dense import _streamed
 from attention_impls.kernel import _tiles
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
+from lra.core.loading import load
 
 Build = Callable[..., Layer]
 Draw = Callable[..., list[Tensor]]

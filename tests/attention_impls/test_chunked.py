@@ -11,7 +11,8 @@ from torch import Tensor
 
 from attention_impls.contract import Context
 from attention_impls.dense import _streamed
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
+from lra.core.loading import load
 
 CHUNKS = [(1, 1), (3, 4), (64, 64)]
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from attention_impls.contract import Attention, Context, Dims
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.errors import UnsupportedError, UsageError
+from lra.core.loading import load
 
 SIZES = {"width": 12, "qkv_width": 16, "heads": 2, "max_length": 20}
 

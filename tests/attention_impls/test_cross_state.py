@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from attention_impls.contract import Context, CrossState, Layer
-from lra.core.catalogue import find, load, names
+from lra.core.catalogue import find, names
 from lra.core.errors import UnsupportedError, UsageError
+from lra.core.loading import load
 
 KEEPING = {
     "chunked", "full", "grouped_query", "linear", "linformer", "mean", "multi_query", "performer",

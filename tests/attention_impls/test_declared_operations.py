@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 from attention_impls.contract import Context, Dims, Layer, MechanismConfig
-from lra.core.catalogue import find, load, names
+from lra.core.catalogue import find, names
 from lra.core.errors import UnsupportedError
+from lra.core.loading import load
 from lra.measure.operations import count_operations
 
 LENGTHS = (1, 64, 100, 257, 600)

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from attention_impls.contract import Context
 from attention_impls.pattern import _joined, sparse_fixed, sparse_strided
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
+from lra.core.loading import load
 from lra.measure.operations import count_operations
 
 N = 45

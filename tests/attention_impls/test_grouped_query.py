@@ -7,8 +7,9 @@ import torch
 
 from attention_impls.contract import Context
 from attention_impls.dense import _grouped
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.errors import UsageError
+from lra.core.loading import load
 
 CPU = torch.device("cpu")
 

@@ -17,7 +17,8 @@ from attention_impls.kernel import _products
 from attention_impls.kernel._chunks import CHUNK
 from attention_impls.kernel._fused import WIDEST, fits
 from attention_impls.kernel._products import PART, accelerated, halves, parts
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
+from lra.core.loading import load
 from lra.verify.laws import precision
 from lra.verify.subject import Subject
 

@@ -23,7 +23,8 @@ from code_paths import by_representatives, others
 
 from attention_impls.contract import Layer, MechanismConfig, Mixer
 from lra.core.cards import AttentionCard
-from lra.core.catalogue import find, load, names
+from lra.core.catalogue import find, names
+from lra.core.loading import load
 from lra.verify import kit, rotated_sizes
 from lra.verify.law import Law
 from lra.verify.subject import Subject

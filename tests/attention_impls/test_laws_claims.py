@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from lra.core.catalogue import find, load, names
+from lra.core.catalogue import find, names
 from lra.core.errors import UsageError
+from lra.core.loading import load
 
 PATTERN = {
     "bidirectional": True,

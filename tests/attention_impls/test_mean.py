@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from attention_impls.contract import Context
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.errors import UnsupportedError
+from lra.core.loading import load
 
 
 def test_each_position_gets_the_mean_of_the_values_that_it_may_see(build, draw) -> None:

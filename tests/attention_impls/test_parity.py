@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 from attention_impls.contract import Context, Layer, MechanismConfig
-from lra.core.catalogue import find, load, names
+from lra.core.catalogue import find, names
 from lra.core.errors import UnsupportedError
+from lra.core.loading import load
 from lra.verify import kit
 from lra.verify.subject import Subject
 

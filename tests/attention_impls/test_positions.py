@@ -10,8 +10,9 @@ import torch
 
 from attention_impls.contract import Dims, Position
 from lra.core.cards import PositionCard
-from lra.core.catalogue import find, load, names
+from lra.core.catalogue import find, names
 from lra.core.errors import UnsupportedError
+from lra.core.loading import load
 
 DIMS = Dims(width=12, qkv_width=16, heads=2, max_length=20)
 

@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from attention_impls.contract import Context
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
+from lra.core.loading import load
 
 
 @pytest.fixture

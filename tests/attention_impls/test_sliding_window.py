@@ -14,8 +14,9 @@ from attention_impls.pattern import sliding_window
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._blocked import blocked_attention
 from attention_impls.pattern._fused import dense_attention, folded_attention
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.errors import UnsupportedError
+from lra.core.loading import load
 
 COMPUTATIONS = [blocked_attention, folded_attention, dense_attention]
 

@@ -1,12 +1,15 @@
-"""A training step of our decoder against that of transformers' GPT-2, with the same weights.
+"""A training step and a greedy generation by our decoder against transformers' GPT-2, whose weights
+are the same.
 
-Forward pass, cross-entropy and backward pass, without an optimiser; float32, no dropout, 2 threads.
-Four layers of width 256 with four heads read 1,024 bytes. Both compute the same function, which the
-equal losses hold: theirs has its activation as one kernel (`gelu_pytorch_tanh`) and its attention
-fused, as ours has. Nothing is asserted of times: they are read. Needs the extra `peers`.
+Four layers of width 256 with four heads; float32, no dropout, 2 threads. A step is forward pass,
+cross-entropy and backward pass over 1,024 bytes, without an optimiser; a generation writes 512
+bytes after a prompt of 16, with caches. Equal losses and equal bytes hold that both compute the
+same: theirs has its activation as one kernel (`gelu_pytorch_tanh`) and its attention fused, as ours
+has. Nothing is asserted of times: they are read. Needs the extra `peers`.
 
 `pytest tests/benchmarks/test_against_gpt2.py -m peers --benchmark-only`, or
-`python tests/benchmarks/test_against_gpt2.py [--rounds 30] [--batch 1]` for interleaved pairs.
+`python tests/benchmarks/test_against_gpt2.py step [--rounds 30] [--batch 1]` for interleaved pairs,
+and `generation` likewise.
 """
 
 from __future__ import annotations
@@ -24,17 +27,22 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_impls.contract import Attention, Position
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.forms import Size, load_preset
+from lra.core.loading import load
 from lra.models.block import NORM_EPSILON, Block
 from lra.models.language import build_decoder, named_layers
 from lra.models.model import Model
+from lra.training.generate import greedy
 
 THREADS, ROUNDS = 2, 30
+PROMPT, NEW = 16, 512
+"""Tokens that a generation goes on from, and those it writes."""
 SIZE = Size(
     layers=4, width=256, qkv_width=256, heads=4, mlp_width=1024, vocabulary=256, length=1024
 )
-Step = Callable[[], float]
+Work = Callable[[], list[float]]
+"""Something both sides do; returns values that show that they do the same."""
 
 pytestmark = [pytest.mark.peers, pytest.mark.usefixtures("threads")]
 
@@ -85,22 +93,19 @@ def copy_linear(ours: list[Any], theirs: Any) -> None:
     theirs.bias.copy_(torch.cat([one.bias for one in ours]))
 
 
-def steps(batch: int) -> dict[str, Step]:
-    """Return a step of each, which returns its loss, in nat."""
-    torch.manual_seed(0)
-    tokens_BN = torch.randint(SIZE.vocabulary, (batch, SIZE.length + 1))
+def steps(batch: int) -> dict[str, Work]:
+    """Return a training step of each, which returns its loss, in nat."""
+    tokens_BN, ours, theirs = models(batch)
     given_BN, asked_BN = tokens_BN[:, :-1].contiguous(), tokens_BN[:, 1:].contiguous()
-    ours = decoder()
-    theirs = gpt2(ours)
 
-    def step(model: nn.Module, logits: Callable[[], Tensor]) -> Step:
+    def step(model: nn.Module, logits: Callable[[], Tensor]) -> Work:
         model.train()
 
-        def run() -> float:
+        def run() -> list[float]:
             model.zero_grad()
             loss = F.cross_entropy(logits().flatten(0, 1), asked_BN.flatten())
             torch.autograd.backward(loss)
-            return loss.item()
+            return [loss.item()]
 
         return run
 
@@ -110,20 +115,49 @@ def steps(batch: int) -> dict[str, Step]:
     }
 
 
-@pytest.mark.benchmark(group="decoder of 4 layers, 1,024 tokens, forward and backward")
+def generations(batch: int) -> dict[str, Work]:
+    """Return a generation of each, which returns its tokens."""
+    tokens_BN, ours, theirs = models(batch)
+    prompt_BN = tokens_BN[:, :PROMPT].contiguous()
+    given = {"attention_mask": torch.ones_like(prompt_BN), "do_sample": False, "use_cache": True}
+    theirs.eval()
+
+    def write() -> list[float]:
+        return greedy(ours, prompt_BN, end=None, limit=NEW).tokens_BN.flatten().tolist()
+
+    def write_theirs() -> list[float]:
+        all_BN = cast(Any, theirs).generate(prompt_BN, max_new_tokens=NEW, **given)
+        return cast(Tensor, all_BN)[:, PROMPT:].flatten().tolist()
+
+    return {"ours": write, "theirs": write_theirs}
+
+
+def models(batch: int) -> tuple[Tensor, Model, nn.Module]:
+    """Return random tokens, our decoder, and theirs with its weights."""
+    torch.manual_seed(0)
+    tokens_BN = torch.randint(SIZE.vocabulary, (batch, SIZE.length + 1))
+    ours = decoder()
+    return tokens_BN, ours, gpt2(ours)
+
+
+WORKS: dict[str, Callable[[int], dict[str, Work]]] = {"step": steps, "generation": generations}
+
+
+@pytest.mark.benchmark(group="decoder of 4 layers, against GPT-2")
 @pytest.mark.parametrize("side", ["ours", "theirs"])
-def test_a_step(benchmark: Any, side: str) -> None:
-    both = steps(batch=1)
+@pytest.mark.parametrize("work", WORKS)
+def test_against_gpt2(benchmark: Any, work: str, side: str) -> None:
+    both = WORKS[work](1)
     assert both["ours"]() == pytest.approx(both["theirs"](), abs=1e-5)
     benchmark.pedantic(both[side], rounds=10, warmup_rounds=2)
 
 
-def compare(batch: int, rounds: int) -> str:
+def compare(work: str, batch: int, rounds: int) -> str:
     """Return a line: milliseconds of both, and the quartiles of their ratio by pairs."""
-    both, order = steps(batch), random.Random(0)
+    both, order = WORKS[work](batch), random.Random(0)
     seconds: dict[str, list[float]] = {side: [] for side in both}
-    for step in both.values():
-        step()
+    for run in both.values():
+        run()
     for _ in range(rounds):
         for side in order.sample(list(both), 2):
             started = perf_counter()
@@ -132,15 +166,17 @@ def compare(batch: int, rounds: int) -> str:
     ours, theirs = (np.array(seconds[side]) for side in ("ours", "theirs"))
     low, middle, high = np.quantile(ours / theirs, (0.25, 0.5, 0.75))
     return (
-        f"batch {batch}: ours {1e3 * np.median(ours):.1f} ms, GPT-2 {1e3 * np.median(theirs):.1f} "
-        f"ms; ours / GPT-2 {middle:.3f}, quartiles {low:.3f} to {high:.3f}, {rounds} pairs"
+        f"{work}, batch {batch}: ours {1e3 * np.median(ours):.1f} ms, GPT-2 "
+        f"{1e3 * np.median(theirs):.1f} ms; ours / GPT-2 {middle:.3f}, quartiles {low:.3f} to "
+        f"{high:.3f}, {rounds} pairs"
     )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
+    parser.add_argument("work", choices=WORKS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--batch", type=int, default=1)
     asked = parser.parse_args()
     torch.set_num_threads(THREADS)
-    print(compare(asked.batch, asked.rounds))
+    print(compare(asked.work, asked.batch, asked.rounds))

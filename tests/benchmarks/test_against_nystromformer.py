@@ -33,8 +33,9 @@ from paired import Interval, Pass, peak_mib
 from torch import nn
 
 from attention_impls.contract import Layer, Position
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.dataset import Dataset, Split
+from lra.core.loading import load
 from lra.core.scales import load_scale
 from lra.models.build import build_model
 from lra.models.layers import Layers

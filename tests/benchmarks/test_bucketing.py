@@ -23,8 +23,9 @@ import pytest
 import torch
 
 from attention_impls.contract import Layer, Position
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.dataset import Dataset
+from lra.core.loading import load
 from lra.core.protocol import Rows
 from lra.core.scales import load_scale
 from lra.engine.machine.host import cache_folder

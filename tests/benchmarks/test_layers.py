@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from attention_impls.contract import Context, Dims, Layer
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
+from lra.core.loading import load
 
 THREADS = 2
 ROUNDS = 15

@@ -21,8 +21,9 @@ from scipy import stats
 from torch import nn
 
 from attention_impls.contract import Layer, Position
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.dataset import Dataset, Split
+from lra.core.loading import load
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.models.build import build_model
 from lra.models.layers import Layers

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.errors import LraError, UsageError, closest_names, unknown_name
 
 KINDS = {
@@ -24,7 +24,7 @@ def test_names_are_files_that_load_and_whose_reference_leads_back(kind):
     assert not [name for name in names if name.startswith("_") or name == "contract"]
     for name in names:
         target = catalogue.find(kind, name)
-        assert hasattr(catalogue.load(target), "card")
+        assert hasattr(loading.load(target), "card")
         assert catalogue.find(kind, target.reference) == target
 
 
@@ -83,7 +83,7 @@ def test_a_file_is_a_module_like_any_other(tmp_path):
     file = written(tmp_path, FILE)
     for reference in (file, f"{file}:Mine"):
         target = catalogue.find("mechanism", reference)
-        loaded = catalogue.load(target)
+        loaded = loading.load(target)
         assert loaded.__name__ == "Mine" and loaded.Config().size == 3
         assert catalogue.find("mechanism", target.reference) == target
 
@@ -105,7 +105,7 @@ def test_a_file_of_a_package_says_the_name_of_its_module(line, packages, module,
             (folder / "__init__.py").touch()
             (folder / "core.py").write_text("X = 1")
     with pytest.raises(UsageError, match=f"name the module: {module}:Mine,"):
-        catalogue.load(catalogue.find("mechanism", f"{file}:Mine"))
+        loading.load(catalogue.find("mechanism", f"{file}:Mine"))
 
 
 @pytest.fixture
@@ -124,14 +124,14 @@ def give(monkeypatch):
 def test_an_entry_point_is_a_name(give):
     target = give("theirs", "attention_impls.dense.full:Full")
     assert catalogue.entry_point_names("mechanism") == ["theirs"]
-    assert catalogue.load(target).__name__ == "Full"
+    assert loading.load(target).__name__ == "Full"
 
 
 def test_an_entry_point_may_name_a_module(give):
     """Its one class is meant, in the run and in the worker, which gets a reference."""
     target = give("theirs", "attention_impls.dense.full")
     again = catalogue._find("mechanism", target.reference)
-    assert catalogue.load(target) is catalogue.load(again)
+    assert loading.load(target) is loading.load(again)
 
 
 def test_an_entry_point_keeps_its_name_whatever_its_class_is_called(give):
@@ -189,7 +189,7 @@ TWO = "class One: card = 1\nclass Two: card = 2\n"
         ("", UsageError, r"one public class with a card, or one torch\.nn\.Module, found 0"),
         (
             TWO,
-            catalogue.MisnamedError,
+            loading.MisnamedError,
             r"^mine\.py has several classes: One, Two; .* mine\.py:One$",
         ),
     ],
@@ -197,7 +197,7 @@ TWO = "class One: card = 1\nclass Two: card = 2\n"
 def test_a_file_that_cannot_be_loaded_is_one_line(content, error, says, tmp_path):
     target = catalogue.find("mechanism", written(tmp_path, content))
     with pytest.raises(error, match=says) as caught:
-        catalogue.load(target)
+        loading.load(target)
     assert "\n" not in str(caught.value)
 
 

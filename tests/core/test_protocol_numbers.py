@@ -4,7 +4,8 @@ those of `small` what is said of it."""
 import msgspec
 import pytest
 
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
+from lra.core.loading import load
 from lra.core.scales import load_scale, load_suite
 
 PAPER, COMPACT, SMALL = load_scale("paper"), load_scale("compact"), load_scale("small")

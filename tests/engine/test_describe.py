@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from engine_jobs import TOYS
 
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.cards import AttentionCard, TaskCard
 from lra.core.catalogue import Target
 from lra.core.errors import UsageError
@@ -248,7 +248,7 @@ def test_the_nearest_name_may_come_from_elsewhere_and_a_list_has_the_modules_own
         "Zzz": ": my_attention",
     }.items():
         with pytest.raises(UsageError, match=rf"^mine\.py: .*'{name}'; .*{words}$"):
-            catalogue.load(catalogue.find("mechanism", f"{file}:{name}"))
+            loading.load(catalogue.find("mechanism", f"{file}:{name}"))
 
 
 def test_somebodys_installed_package_is_never_imported_here(

@@ -10,7 +10,7 @@ from cells import toy_card, toy_cell
 from torch import Tensor, nn
 
 from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig, Out
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import Mechanism
@@ -227,7 +227,7 @@ def test_the_control_is_a_product_of_the_stated_size(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", sorted(catalogue.names("mechanism")))
 def test_attention_alone_is_that_of_the_mechanism_itself(name: str, mode: Any) -> None:
     """Arguments beside queries, keys and values are there, and its own heads of keys."""
-    kind = catalogue.load(catalogue.find("mechanism", name))
+    kind = loading.load(catalogue.find("mechanism", name))
     wanted = cell(level="attention", length=40, heads=4, mode=mode, batch=2)
     layer = build_layer(wanted, kind, kind.Config())
     if not isinstance(layer, Attention):
@@ -247,7 +247,7 @@ def test_attention_alone_is_that_of_the_mechanism_itself(name: str, mode: Any) -
 
 @pytest.mark.parametrize("changes", [{}, {"direction": "causal"}, {"batch": 3}])
 def test_declared_operations_are_those_of_the_whole_batch(changes: dict[str, Any]) -> None:
-    kind = catalogue.load(catalogue.find("mechanism", "full"))
+    kind = loading.load(catalogue.find("mechanism", "full"))
     found = measure_efficiency(cell(**changes), kind, kind.Config()).metrics
     assert found["declared_operations"].value == found["operations"].value != 0.0
 
@@ -262,7 +262,7 @@ def test_declared_operations_are_those_of_the_whole_batch(changes: dict[str, Any
     ],
 )
 def test_what_is_not_declared_is_null_with_the_reason(changes: dict[str, Any], why: str) -> None:
-    kind = catalogue.load(catalogue.find("mechanism", "full"))
+    kind = loading.load(catalogue.find("mechanism", "full"))
     layer = build_layer(cell(**changes), kind, kind.Config())
     found = declared_operations(cell(**changes), layer)
     assert found.value is None and why in str(found.why_null)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.dataset import Dataset, Split
+from lra.core.loading import load
 from lra.core.protocol import ModelSpec
 from lra.measure.trained_attention import DRAWN, attention_rollout, measure_trained_attention
 from lra.models.build import build_model

@@ -12,7 +12,7 @@ from cells import toy_card
 from torch import Tensor
 
 from attention_impls.contract import Attention, Context, Dims, Layer, Out, causal_mask
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.cells import ShowCell
 from lra.core.errors import LraError, UnsupportedError
 from lra.core.pattern import Pattern
@@ -42,7 +42,7 @@ def _cell(name: str, **fields: Any) -> ShowCell:
 
 
 def _ours(name: str) -> type[Layer]:
-    return catalogue.load(catalogue.find("mechanism", name))
+    return loading.load(catalogue.find("mechanism", name))
 
 
 def _measured(name: str, source: Path | None = None, **fields: Any) -> Pattern:

@@ -9,8 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_impls.contract import Context
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.forms import BlockForm, Size, load_preset
+from lra.core.loading import load
 from lra.core.protocol import Mechanism
 from lra.models import sequence_model
 from lra.models.block import Block

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from attention_impls.contract import Attention, Dims, Layer
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.errors import UsageError
+from lra.core.loading import load
 from lra.core.scales import load_scale
 from lra.models.build import build_model, parameter_count
 from lra.models.draws import part_seed

@@ -8,8 +8,9 @@ from torch import nn
 
 from attention_impls.contract import Attention, Dims, MechanismConfig
 from lra.core.cards import Capabilities, meet
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.errors import UnsupportedError, UsageError
+from lra.core.loading import load
 from lra.core.protocol import ModelSpec
 from lra.models.build import build_model
 from lra.models.layers import Layers, Member

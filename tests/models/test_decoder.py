@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_impls.contract import Context, Dims
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.errors import UnsupportedError, UsageError
 from lra.core.forms import BlockForm, Size, load_preset
+from lra.core.loading import load
 from lra.core.protocol import Mechanism
 from lra.models.bodies.decoder import Decoder
 from lra.models.body import Stream

@@ -12,7 +12,8 @@ from models import sequence_laws as laws
 from torch import Tensor, nn
 
 from attention_impls.contract import Context, Dims
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
+from lra.core.loading import load
 from lra.models import sequence_model
 from lra.models.block import Block
 from lra.models.bodies.encoder_decoder import EncoderDecoder

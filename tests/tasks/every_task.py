@@ -4,7 +4,8 @@ from math import isqrt
 
 import msgspec
 
-from lra.core.catalogue import find, load, names
+from lra.core.catalogue import find, names
+from lra.core.loading import load
 from lra.core.scales import load_scale
 
 LONGEST = 2048

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.errors import UsageError
+from lra.core.loading import load
 from tasks.pathfinder import Pathfinder
 
 SIDES = {"pathfinder64": 64, "path_x": 128, "pathfinder256": 256}

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from every_task import made, tried
 
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.dataset import UNASKED, Split
+from lra.core.loading import load
 from tasks.contract import Task
 
 SOLVED = [name for name in tried() if load(find("task", name)).solve is not Task.solve]

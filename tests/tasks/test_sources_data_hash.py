@@ -10,7 +10,7 @@ from set_reader import read_labelled_text, refused
 import tasks.listops
 import tasks.sources.data_hash
 import tasks.sources.hub
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.protocol import DataSpec, Rows
 from tasks.contract import Task
 from tasks.sources.data_hash import content_hash, prepared_name, source_kind
@@ -166,7 +166,7 @@ def test_a_source_that_a_task_does_not_read_is_refused_before_it_is_hashed(
 @pytest.mark.parametrize("name", catalogue.names("task"))
 def test_sources_that_are_refused_are_those_that_the_task_refuses(name):
     """A task here that learns to read must say so where its data is hashed."""
-    own = catalogue.load(catalogue.find("task", name)).parts is not Task.parts
+    own = loading.load(catalogue.find("task", name)).parts is not Task.parts
     known = tasks.sources.data_hash
     assert own == (name in known._FINDERS or name in known._PATHFINDER)
     if not own:

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.dataset import SPLITS
 from lra.core.errors import DataError
+from lra.core.loading import load
 from lra.core.protocol import DataSpec, Rows
 from lra.core.scales import load_scale
 from tasks.contract import TaskConfig

@@ -7,8 +7,9 @@ from every_task import examples, made, tried
 from set_reader import same
 
 from lra.core.cards import TaskCard
-from lra.core.catalogue import find, load, names
+from lra.core.catalogue import find, names
 from lra.core.dataset import UNASKED
+from lra.core.loading import load
 from lra.core.protocol import Rows
 from tasks.contract import Task, TaskConfig
 

@@ -13,8 +13,9 @@ import torch
 from models import sequence_laws
 from torch import Tensor, nn
 
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.forms import Size, load_preset
+from lra.core.loading import load
 from lra.core.protocol import Mechanism
 from lra.models.language import build_decoder, named_layers
 from lra.models.model import Model

@@ -15,9 +15,10 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.dataset import UNASKED, Dataset, Split
 from lra.core.forms import Size, load_preset
+from lra.core.loading import load
 from lra.core.protocol import Mechanism, TrainSpec
 from lra.models.language import Slots, build_encoder_decoder, named_layers
 from lra.models.sequence_model import SequenceModel

@@ -10,9 +10,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.dataset import UNASKED, Dataset, Split
 from lra.core.errors import UnsupportedError
+from lra.core.loading import load
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.models.build import build_model
 from lra.models.layers import Layers

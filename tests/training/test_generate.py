@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from training import generation_laws as laws
 
-from lra.core.catalogue import find, load
+from lra.core.catalogue import find
 from lra.core.errors import UnsupportedError, UsageError
+from lra.core.loading import load
 from lra.core.protocol import Mechanism, ModelSpec
 from lra.models.build import build_model
 from lra.models.language import named_layers

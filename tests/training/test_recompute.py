@@ -9,7 +9,7 @@ import pytest
 import torch
 from code_paths import by_representatives
 
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.protocol import ModelSpec
 from lra.models.build import build_model
 from lra.models.layers import Layers
@@ -18,7 +18,7 @@ from lra.models.layers import Layers
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("mechanism", by_representatives(catalogue.names("mechanism")))
 def test_they_draw_the_same_dropout_again(toy: ModuleType, mechanism: str, precision: str) -> None:
-    kind = catalogue.load(catalogue.find("mechanism", mechanism))
+    kind = loading.load(catalogue.find("mechanism", mechanism))
     model = ModelSpec(
         layers=2, width=16, qkv_width=16, heads=2, mlp_width=32, dropout=0.1, attention_dropout=0.1
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
 from lra.core.errors import UsageError, closest_names, ensure_readable
@@ -79,7 +79,7 @@ def _length_advice(task: str, length: int | None, *, has_table: bool) -> str:
 def task_of(target: Target, scale: Scale, rules: Rules | None) -> Task:
     """Return a task with a scale's parameters."""
     settings = scale.task(target.name)
-    kind = cast(type[Task], catalogue.load(target))
+    kind = cast(type[Task], loading.load(target))
     config = convert(settings.parameters, kind.Config, _where(scale, target))
     return kind(config, length=settings.length, rules=rules or scale.rules)
 
@@ -97,7 +97,7 @@ def sources_by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[st
     found = {}
     for key, source in sources.items():
         target = catalogue.find("task", key)
-        usual = getattr(catalogue.load(target), "hub", None) if source == "hub" else None
+        usual = getattr(loading.load(target), "hub", None) if source == "hub" else None
         found[target.name] = resolved(source, target.name, usual)
     for task in found.keys() - {target.name for target in tasks}:
         raise UsageError(

@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from lra.core import catalogue
+from lra.core import loading
 from lra.core.cards import AttentionCard, PositionCard, TaskCard
-from lra.core.catalogue import Kind, MisnamedError, Target
+from lra.core.catalogue import Kind, Target
 from lra.core.errors import LraError
+from lra.core.loading import MisnamedError
 from lra.core.traceback_place import place_of
 from lra.core.validation import why_invalid
 from lra.engine.process.error_text import named_line, publishable
@@ -111,7 +112,7 @@ def _load(target: Target) -> Any:
     torch."""
     if target.kind == "mechanism" and not target.ours:
         return importlib.import_module("lra.adapters.adapt").load(target)
-    return catalogue.load(target)
+    return loading.load(target)
 
 
 def _configure(config: Any, changes: dict[str, Any]) -> Answer:

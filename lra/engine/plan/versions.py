@@ -25,7 +25,17 @@ ORACLE = _LRA.parent / "attention_impls" / "_oracle.py"
 """Softmax attention in float64, the reference of errors."""
 PLAIN = tuple(
     f"lra.core.{name}"
-    for name in ("cards", "catalogue", "cells", "errors", "peers", "protocol", "records", "scales")
+    for name in (
+        "cards",
+        "catalogue",
+        "cells",
+        "errors",
+        "loading",
+        "peers",
+        "protocol",
+        "records",
+        "scales",
+    )
 )
 """Modules left out of a measurement's hash: values that a cell holds anyway, names and errors."""
 

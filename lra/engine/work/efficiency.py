@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.cells import EfficiencyCell
 from lra.engine.jobs import Job, Outcome, Progress, Report
 from lra.engine.work.mechanism import device, load_mechanism, load_network
@@ -36,5 +36,5 @@ def _model_context(cell: EfficiencyCell, job: Job) -> ModelContext | None:
     if cell.model is None:
         return None
     network = load_network(cell.model, cell.mechanism, job.mechanism)
-    task = catalogue.load(catalogue.find("task", job.task or cell.task))
+    task = loading.load(catalogue.find("task", job.task or cell.task))
     return ModelContext(network, cast(type[Task], task).card)

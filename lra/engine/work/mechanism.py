@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from attention_impls.contract import Layer, MechanismConfig, Position
 from lra.adapters.adapt import configure, load
-from lra.core import catalogue
+from lra.core import catalogue, loading
 from lra.core.errors import LraError, UsageError
 from lra.core.protocol import Mechanism, ModelSpec
 from lra.models.language import Slots
@@ -53,7 +53,7 @@ def load_network(spec: ModelSpec, mechanism: Mechanism, reference: str) -> Netwo
         spec.position if spec.decoder_position is UNSET else spec.decoder_position,
     )
     source, target = (
-        cast(type[Position], catalogue.load(catalogue.find("position", name))) for name in places
+        cast(type[Position], loading.load(catalogue.find("position", name))) for name in places
     )
     return Network(slots, (source, target))
 
