@@ -11,7 +11,7 @@ from lra.adapters.masks import MaskedConfig
 MASKS = {
     "key_mask": "which keys are padding",
     "source_mask": "which keys of another sequence are padding",
-    "pairs_mask": "which pairs are permitted",
+    "pairs_mask": "which query may read which key",
 }
 MEANINGS = {
     "keep": "True = attend",

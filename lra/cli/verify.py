@@ -154,11 +154,11 @@ def _cell(job: Job) -> VerifyCell:
 
 
 def _describe(finding: Finding) -> str:
-    """The finding's detail, else the law in words; where it is not claimed, also whether it was
-    tried."""
-    if finding.verdict != "not claimed" or finding.detail:
+    """The finding's detail, else the law in words; where it is not claimed, both, or that it was
+    not tried."""
+    if finding.verdict != "not claimed":
         return finding.detail or finding.says
-    return f"{finding.says}: {'tried, and not so' if finding.cases else 'not tried'}"
+    return f"{finding.says}: {finding.detail or 'not tried'}"
 
 
 def _fold_alike(findings: list[Finding]) -> list[list[Finding]]:

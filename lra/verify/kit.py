@@ -150,7 +150,7 @@ def _first_failure(law: Law, subject: Subject) -> Finding:
         return Finding(law=law.name, verdict="not claimed")
     found = try_case(law, subject.claiming(law.claim))
     if found.verdict != "held":
-        return Finding(law=law.name, verdict="not claimed", cases=found.cases)
+        return Finding(law=law.name, verdict="not claimed", cases=found.cases, detail=found.detail)
     return msgspec.structs.replace(
         found, verdict="unclaimed", detail="holds in every case tried; the card does not claim it"
     )

@@ -42,7 +42,11 @@ def causal_keys(subject: Subject) -> str:
     flag = stranger.sizes.get("causal") or stranger.asks.get("causal", "")
     if is_causal_by_pair_mask(stranger):
         instead = stranger.asks["pairs_mask"]
-        return f"{flag}: not tried, since {instead} says which pairs are permitted" if flag else ""
+        return (
+            f"{flag}: not tried, since {instead} says which query may read which key"
+            if flag
+            else ""
+        )
     about = f"{flag} with {QUERIES} queries and {KEYS} keys"
     try:
         read_NM = _pairs_read(subject)

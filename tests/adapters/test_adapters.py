@@ -196,7 +196,7 @@ def test_draws_go_on_as_if_it_had_been_built_once() -> None:
         (zoo.Capitals, {}, ["built with Dim_Head = head_width"]),
         (zoo.Keeps, {}, ["built with dim = width, heads = heads"]),
         (zoo.Keeps, {"mask_form": "ignore"}, ["mask: which keys are padding; True = ignore"]),
-        (zoo.function_of_pairs, {}, ["attn_mask: which pairs are permitted; True = attend"]),
+        (zoo.function_of_pairs, {}, ["attn_mask: which query may read which key; True = attend"]),
         (zoo.BuiltCausal, {}, ["two instances with the same parameters, causal false and true"]),
     ],
 )

@@ -72,7 +72,7 @@ class BuiltSo(nn.Module):
         (last_keys, ": last keys"),
         (strictly_before, "each query reads: none, 0, 1"),
         (as_many, ": not tried: ValueError: as many queries as keys, please"),
-        (by_pairs, ": not tried, since attn_mask says which pairs are permitted"),
+        (by_pairs, ": not tried, since attn_mask says which query may read which key"),
     ],
 )
 def test_it_is_said_which_keys_a_causal_flag_means(what: Any, ending: str) -> None:

@@ -221,11 +221,10 @@ def _front_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
     own = list(dict.fromkeys(board.name(one) for one in members if one.key.origin == "run"))
     others = list(dict.fromkeys(board.name(one) for one in members if one.key.origin != "run"))
     others = [name for name in others if name not in own]
-    front = f"On the front of accuracy and {DOING[board.mode]} time"
-    if not others:
-        return f"{front}: {listing_of(own, 8)}."
-    beside = f"{listing_of(own, 8)}; of the reference " if own else "of the reference alone "
-    return f"{front}: {beside}{listing_of(others, 8)}."
+    front = f"Front, as nothing is both more accurate and faster ({DOING[board.mode]} time)"
+    parts = [listing_of(own, 8)] if own else []
+    parts += [f"of the reference {listing_of(others, 8)}"] if others else []
+    return f"{front}: {'; '.join(parts)}."
 
 
 def _doubt_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:

@@ -97,10 +97,9 @@ def _pays_from(one: Entry, _: Leaderboard) -> Value:
 def _laws(one: Entry, _: Leaderboard) -> Value:
     if one.check is None:
         return Value(NO_VALUE)
-    broken = len(one.check.broken)
-    number = one.check.held / ((one.check.held + broken) or 1)
-    text = f"{one.check.held}" if not broken else f"{one.check.held} of {one.check.held + broken}"
-    return Value(text, "", number)
+    held = one.check.held
+    claimed = held + len(one.check.broken)
+    return Value(f"{held} of {claimed}", "", held / (claimed or 1))
 
 
 COLUMNS: Sequence[tuple[str, Callable[[Entry, Leaderboard], Value]]] = (
