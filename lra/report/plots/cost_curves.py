@@ -16,6 +16,8 @@ from lra.report.plots.style import COLOURS, INK, draw
 from lra.report.words import TIMES
 
 _WIDTH, _HEIGHT = 10.4, 3.8
+_MARKER = 1.1
+"""Factor between a point and the frame, so that the frame does not cut the point's marker."""
 
 
 def _tick_beyond(value: float) -> float:
@@ -69,7 +71,7 @@ def cost_curves(analysis: Analysis, board: Leaderboard, name: str) -> Figure | N
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ratios = [ratio for points in lines.values() for _, ratio in points]
         low, high = min(1.0, *ratios), max(1.0, *ratios)
-        axes.set_ylim(_tick_beyond(1 / low) ** -1, _tick_beyond(high))
+        axes.set_ylim(1 / _tick_beyond(_MARKER / low), _tick_beyond(_MARKER * high))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_minor_locator(NullLocator())
