@@ -85,7 +85,7 @@ def count_beyond(source: str, length: int) -> Mapping[SplitName, int]:
     queries with defects are none."""
     return {
         split: sum(
-            asked.passage_B[0] >= asked.kept(length)
+            int(asked.passage_B[0]) >= asked.kept(length)
             for path in paths
             for asked in _asked(path, lambda defect: None)
         )
