@@ -25,7 +25,7 @@ def text(*parts):
         # Neither case nor what parts words counts.
         (b"What did F. say: FOX?", [b"wha", b"<fox>", b"foxes", b"saying"], 1),
         ("Käse".encode(), [b"k se", b"x", "käse".encode(), b"kse"], 2),
-        # Of equals the first.
+        # The first of equals.
         (b"fox", [b"a", b"fox", b"fox", b"b"], 1),
         (b"fox", [b"a", b"b", b"c", b"d"], 0),
         (b"?", [b"a", b"b", b"c", b"d"], 0),

@@ -53,7 +53,7 @@ def test_the_label_is_the_part_with_the_middle_of_the_turns_on_the_topic(length,
 
 
 def test_topics_have_two_words_and_words_two_topics_that_are_asked_about_by_both():
-    """Those that share a word with a topic follow each other, but for a topic at the ends."""
+    """Two that share a word with a topic follow each other, but for a topic at the ends."""
     checked = 0
     size = MeetingSize.of(1000, 7, 2)
     keys = row_keys(stream_key("query_span", 0, "train"), np.arange(100))

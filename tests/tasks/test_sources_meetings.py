@@ -38,7 +38,7 @@ QUERIES = [
     asked("later", (8, 12)),  # 96 to 155, 126
 ]
 PARTS = [0, 1, 3, 2, 2]
-"""Of four, in which the middle lies."""
+"""Numbers of four in which the middles lie."""
 
 
 def meeting(queries=QUERIES, turns=TURNS):
@@ -87,7 +87,7 @@ def test_rows_are_query_and_whole_meeting_with_the_part_of_the_passage_s_middle(
 
 
 def test_a_cut_moves_the_parts_and_leaves_out_what_begins_beyond_it(tmp_path):
-    """Of 129 tokens a query of 8 bytes and the separator take 9: 120 bytes are kept."""
+    """A query of 8 bytes and the separator take 9 of 129 tokens: 120 bytes are kept."""
     passages = {"question": [(8, 12)], "in parts": [(17, 19), (0, 0)],
                 "too late": [(10, 12)], "half out": [(9, 9)]}  # fmt: skip
     queries = [asked(query, *stretches) for query, stretches in passages.items()]
