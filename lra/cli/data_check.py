@@ -131,8 +131,11 @@ def _summary(task: str, found: dict[SplitName, Tally], defects: int) -> None:
 
 def describe_split(tally: Tally) -> str:
     """Return the counts of a split as a person reads them."""
+    left_out = ""
+    if tally.left_out:
+        left_out = f", {tally.left_out} left out: what answers them lies beyond the length"
     if not tally.rows:
-        return "no examples"
+        return f"no examples{left_out}"
     span = f"{tally.longest} tokens"
     if tally.shortest < tally.longest:
         mean = tally.tokens / tally.sequences
@@ -143,4 +146,4 @@ def describe_split(tally: Tally) -> str:
     too += "".join(f", {count} also in {split}" for split, count in tally.elsewhere.items())
     if tally.printed:
         too += f", {tally.printed} written as b'...'"
-    return f"{tally.rows} examples, {span}, {answers}{too}"
+    return f"{tally.rows} examples, {span}, {answers}{too}{left_out}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 from PIL import Image
 
@@ -108,11 +109,26 @@ def _book(folder: Path) -> None:
     (folder / "book.txt.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
+def _meetings(folder: Path) -> None:
+    draws = np.random.default_rng(5)
+    for split in ("train", "val", "test"):
+        lines = []
+        for _ in range(4):
+            turns = [{"speaker": "A", "content": _words(draws, 5 + n)} for n in range(20)]
+            asked = [
+                {"query": _words(draws, 9) + "?", "relevant_text_span": spans}
+                for spans in ([["0", "3"]], [["4", "4"], ["7", "9"]], [["19", "19"]])
+            ]
+            lines.append({"meeting_transcripts": turns, "specific_query_list": asked})
+        (folder / f"{split}.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(lines))
+
+
 FILES: dict[str, tuple[Callable[[Path], None], int, str]] = {
     "bytes": (_book, 256, "book.txt.gz"),
     "image": (_pictures, 1024, "."),
     "listops": (_expressions, 64, "."),
     "pathfinder": (_paths, 1024, "pathfinder32"),
+    "query_span": (_meetings, 256, "."),
     "retrieval": (_pairs, 256, "."),
     "text": (_reviews, 64, "."),
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,14 @@ Shown = Callable[[npt.NDArray[np.integer]], str]
 """A sequence as a person reads it."""
 _SHOWN = 40
 """Characters of a text, or tokens, that an error shows."""
+
+
+@runtime_checkable
+class LeavesOut(Protocol):
+    """A task that leaves sound rows of a real set out, as its length is too short for them."""
+
+    def left_out(self, source: str) -> Mapping[SplitName, int]:
+        """Return how many rows of each split it leaves out."""
 
 
 @dataclass
@@ -44,6 +53,8 @@ class Tally:
     """Rows that stand earlier in the split too."""
     elsewhere: dict[SplitName, int] = field(default_factory=dict)
     """Rows that stand in an earlier split too."""
+    left_out: int = 0
+    """Rows that are none at the task's length; not told of a prepared set."""
 
     def add(self, split: Split) -> None:
         """Count rows, at least one."""
@@ -154,6 +165,9 @@ def check_source(
             count.add(name, split)
         watch.part(part.name)
     found = count.tallies()
+    if isinstance(task, LeavesOut):
+        for name, rows in task.left_out(source).items():
+            found[name].left_out = rows
     # Where rows have defects, a split without a row is what comes of them.
     empty = [name for name, tally in found.items() if not tally.rows] if sound else []
     for name in empty:

@@ -17,6 +17,7 @@ from lra.core.protocol import DataSpec, Rules
 from tasks.sources.cifar10_files import picture_set
 from tasks.sources.facts import refuse_changed, refuse_unfit, whole_set
 from tasks.sources.files import HUB, existing, expanded, hidden, readable, source_files
+from tasks.sources.meeting_files import meeting_files
 from tasks.sources.pair_files import pair_files
 from tasks.sources.pathfinder_files import HARDEST, level_files, paddles_of
 from tasks.sources.plain_text import text_files
@@ -31,6 +32,7 @@ _FINDERS: dict[str, Callable[[str], Sequence[Path]]] = {
     "bytes": lambda source: text_files(source).files,
     "image": lambda source: picture_set(source).files,
     "listops": lambda source: source_files(source, "listops").files,
+    "query_span": lambda source: [file for of in meeting_files(source).values() for file in of],
     "retrieval": lambda source: pair_files(source).files,
     "text": lambda source: source_files(source, "text").files,
 }

@@ -62,6 +62,7 @@ def open_or_prepare(
         asked = level(spec.task, spec.parameters)
         refuse_unfit(facts, source, spec.task, spec.rules, task.length, asked)
         there = _share(open_prepared(expanded(source)), spec, task.length)
+        _refuse_other_classes(task, there, source)
         if all(split.lengths.max() <= task.length for _, split in there):
             return there
         pieces = partial(cut_pieces, task, there)
@@ -73,6 +74,16 @@ def open_or_prepare(
     what, real = f"'{source}'", source is not None
     make_set(task, spec.task, folder, folder.name, pieces, what=what, real=real, watch=watch)
     return open_prepared(folder)
+
+
+def _refuse_other_classes(task: Task, data: Dataset, source: str) -> None:
+    """Raise `DataError` where a prepared set was made for other classes than the task asks for."""
+    due = task.real_dataset(dict(data)).classes
+    if data.classes != due:
+        raise DataError(
+            f"'{source}' was prepared for {data.classes} classes, not for {due}; prepare it again "
+            f"with the parameters of the task and --out ANOTHER_FOLDER"
+        )
 
 
 def _share(data: Dataset, spec: DataSpec, length: int) -> Dataset:

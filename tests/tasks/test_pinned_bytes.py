@@ -10,6 +10,7 @@ from tasks.image import Image
 from tasks.listops import ListOps
 from tasks.lookup import Lookup
 from tasks.pathfinder import Pathfinder
+from tasks.query_span import QuerySpan
 from tasks.retrieval import Retrieval
 from tasks.reverse import Reverse
 from tasks.summary import Summary
@@ -36,6 +37,8 @@ PINNED = [
     (Reverse, {"ragged": True}, 12, "validation", 100, "feb03328a77f8ee8"),
     (Lookup, PAIRS, 12, "train", 200, "2d931f9cdcd57bbe"),
     (Lookup, {**PAIRS, "apart": True}, 24, "test", 100, "6b132260da45f2da"),
+    (QuerySpan, {}, 256, "train", 200, "060c8cbf9219f18c"),
+    (QuerySpan, {"parts": 5, "letters": 3}, 1000, "test", 100, "aec5a7cac53bb6e9"),
     (Summary, {"sentence_words": 4}, 24, "train", 200, "4151a42f7c996d2d"),
     (Summary, {"sentence_words": 4, "ragged": True}, 25, "test", 100, "8d5f615d17bb0c76"),
 ]

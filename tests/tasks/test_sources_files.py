@@ -164,6 +164,7 @@ def other_than_a_file(path):
         ("image", ["data_train.bin", "data_test.bin"]),
         ("image", ["train_images.npy", "train_labels.npy", "test_labels.npy", "test_images.npy"]),
         ("image", ["x_train.parquet", "x_test.parquet"]),
+        ("query_span", ["train.jsonl", "val.jsonl", "test.jsonl"]),
         ("retrieval", ["pairs.train.tsv", "pairs.eval.tsv", "pairs.test.tsv"]),
         ("retrieval", ["aan_pairs.csv", "aan_papers.csv"]),
         ("text", ["train/pos/1.txt", "train/neg/1.txt", "test/pos/1.txt", "test/neg/1.txt"]),
