@@ -78,6 +78,7 @@ def test_keys_depths_and_the_order_of_queries_tell_nothing_of_each_other():
     order = (queries[:, :1] == keys).argmax(axis=1)
     rows_of_each = (list(map(tuple, part.tolist())) for part in (keys, places))
     found = [*rows_of_each, order.tolist()]
+    assert [len(set(part)) for part in found] == [6, 9, 2]
     for one, other in combinations(found, 2):
         counts = Counter(zip(one, other, strict=True))
         cells = len(set(one)) * len(set(other))
