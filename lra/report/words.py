@@ -38,10 +38,8 @@ DAGGER = "\N{DAGGER}"
 """Mark of a score that is not surely better than the best shortcut."""
 TIMES = "\N{MULTIPLICATION SIGN}"
 
-_SEEMS_OTHER = re.compile(
-    r"none|yes|no|[-+]?[0-9.]+(e[-+]?[0-9]+)?|\(.*\)|.*[',].*|", re.IGNORECASE | re.DOTALL
-)
-"""Texts that look like a value of another type, or like several, and are set in quotes."""
+_SEEMS_OTHER = re.compile(r"none|yes|no|[-+]?[0-9.]+(e[-+]?[0-9]+)?|\(.*\)|'.*'|", re.IGNORECASE)
+"""Texts that look like a value of another type, or quoted, and are set in quotes."""
 _Value = TypeVar("_Value", int, str)
 
 Unit = Literal["s", "B", "J"]
@@ -214,10 +212,16 @@ def plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
-        return f"({', '.join(plain(part) for part in value)})"
+        return f"({', '.join(map(_one_of_several, value))})"
     if isinstance(value, str) and _SEEMS_OTHER.fullmatch(value):
         return f"'{value}'"
     return escape_controls(str(value))
+
+
+def _one_of_several(value: Any) -> str:
+    """A value as text; in quotes where it would read like several."""
+    is_one = not isinstance(value, str) or "," not in value
+    return plain(value) if is_one else f"'{escape_controls(value)}'"
 
 
 def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:

@@ -238,10 +238,10 @@ def _doubt_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
         for origin, variant, n in zip(pooled["origin"], pooled["variant"], pooled["n"], strict=True)
         if n and (origin, variant) in rows
     }
-    parts = ["one seed each: differences of a few points may be chance"] if seeds == {1} else []
+    parts = ["one seed each: a few points may be chance"] if seeds == {1} else []
     low = [one for one in asked if one.shortcuts_beaten in ("some", "none")]
     if low:
         names = listing_of([board.name(one) for one in low], _NAMED)
-        parts.append(f"on some task not surely better than the best shortcut: {names}")
+        parts.append(f"on some task not surely above the best shortcut: {names}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
