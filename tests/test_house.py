@@ -122,3 +122,35 @@ def test_no_sentence_begins_with_what_of_or_those(room: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_no_sentence_of_a_page_begins_so(page: Path) -> None:
     assert not begun_badly(page.read_text(encoding="utf-8"))
+
+
+ROOMS = ("lra", "tasks", "attention_impls")
+FILES = [file for room in ROOMS for file in sorted((ROOT / room).rglob("*.py"))]
+
+
+@pytest.fixture(scope="module")
+def identifiers() -> set[str]:
+    """All words of the code, and the names of its modules and folders."""
+    words = {word for file in FILES for word in re.findall(r"\w+", file.read_text("utf-8"))}
+    return words | {part for file in FILES for part in file.with_suffix("").parts}
+
+
+def test_the_map_of_names_leads_to_names_in_force(identifiers: set[str]) -> None:
+    modules = {".".join(file.relative_to(ROOT).with_suffix("").parts) for file in FILES}
+    packages = {name.removesuffix(".__init__") for name in modules}
+    page = (ROOT / "docs/names.md").read_text("utf-8")
+    rows = re.findall(r"^\|.*\| (.*) \|$", page, re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`([\w.]+)`", row)]
+    assert len(names) > 200
+    assert [name for name in names if name.split(".")[-1] not in identifiers] == []
+    whole = [name for name in names if name.split(".")[0] in ROOMS]
+    lost = [n for n in whole if n not in packages and n.rpartition(".")[0] not in modules]
+    assert whole and lost == []
+
+
+def test_pages_name_things_that_their_files_have() -> None:
+    found = re.compile(r"`(\w+)` (?:in|of) `([\w/]+\.py)`")
+    pages = [ROOT / "CONTRIBUTING.md", *PAGES]
+    named = [own for page in pages for own in found.findall(page.read_text("utf-8"))]
+    assert named
+    assert [name for name, file in named if name not in (ROOT / file).read_text("utf-8")] == []

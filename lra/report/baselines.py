@@ -13,7 +13,8 @@ import msgspec
 import pandas as pd
 
 from lra.core.catalogue import CONTROLS, LOCAL, NO_MIXING
-from lra.report.accuracy import Accuracies, Column
+from lra.report.accuracy import Accuracies, Column, Score
+from lra.report.load.frame import typed
 from lra.report.load.select import Evidence
 from lra.verdict.accuracy import above_chance
 
@@ -40,6 +41,8 @@ class Simple(msgspec.Struct, frozen=True):
     """Name in records; of a control that of the mechanism."""
     value: float
     origin: str
+    score: Score | None = None
+    """Score of a control, whose seeds bear fewer digits than a rule's single figure."""
 
 
 def simple(evidence: Evidence, scores: Accuracies, column: Column) -> dict[str, Simple]:
@@ -87,8 +90,9 @@ def _controls(scores: Accuracies, column: Column) -> list[Simple]:
     found: dict[str, Simple] = {}
     for origin in ("run", "reference"):
         rows = own[(own["origin"] == origin) & own["mechanism"].isin(CONTROLS)]
-        for name, mean in zip(rows["mechanism"], rows["mean"], strict=True):
-            found.setdefault(name, Simple(CONTROL_NAMES[name], name, float(mean), origin))
+        for one in typed(rows, Score):
+            name = one.mechanism
+            found.setdefault(name, Simple(CONTROL_NAMES[name], name, one.mean, origin, one))
     return [*found.values()]
 
 

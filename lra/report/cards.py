@@ -27,7 +27,7 @@ from lra.report.load.variants import chosen
 from lra.report.model import Row, Section, Table, Value, drawn, there
 from lra.report.plots.cost_curves import cost_curves
 from lra.report.plots.gallery import card_pattern
-from lra.report.sections.accuracy import score_text
+from lra.report.sections.accuracy import score_text, shortcut_text
 from lra.report.sections.gallery import newest, pictures
 from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
 
@@ -228,7 +228,7 @@ def _accuracy_rows(scores: Accuracies, shortcuts: Shortcuts, name: str) -> Itera
         beside.append(
             Value(NOT_RUN)
             if simple is None
-            else Value(percent(simple.value), simple.name, simple.value)
+            else Value(shortcut_text(simple, tested), simple.name, simple.value)
         )
         found = _scored(pooled, name)
         for one in found:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pandas as pd
@@ -17,7 +17,7 @@ from lra.core import peers
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.peers import Peer
 from lra.report.load.frame import typed
-from lra.report.words import flat, plain
+from lra.report.words import leaves, plain
 from lra.verdict.peer_ratio import Costs
 
 TOGETHER = timedelta(minutes=15)
@@ -68,11 +68,11 @@ class Pair(msgspec.Struct, frozen=True):
         """Return the useless work that our adapter gives theirs, in words: a mask though nothing is
         padded, as in timings, and more padding than its blocks need."""
         there, said = _settings(self.theirs[0]), []
-        if there.get("always_mask") == plain(True):
+        if there.get("always_mask") is True:
             said.append("theirs gets a mask though nothing is padded (always_mask)")
-        blocks = [int(there[key]) * n for key, n in self.peer.multiples.items() if key in there]
+        blocks = [_size(there, key) * n for key, n in self.peer.multiples.items()]
         needed = _padded(length, math.lcm(*blocks))
-        given = _padded(length, int(there.get("pad_to", 1)))
+        given = _padded(length, _size(there, "pad_to"))
         if given > _PADDING * needed:
             said.append(f"theirs is padded to {given}; its blocks fill {needed} (pad_to)")
         return tuple(said)
@@ -124,21 +124,34 @@ def _unlike(ours: Process, theirs: Process, peer: Peer) -> tuple[str, ...]:
     here, there = _settings(ours), _settings(theirs)
     unlike = []
     for own, other in peer.matching.items() if there else ():
-        mine, other_one = here.get(own, plain(None)), there.get(other, plain(None))
-        if mine != other_one:
-            unlike.append(f"{own} {mine} here, {other} {other_one} there")
+        mine, yours = here.get(own), there.get(other)
+        if not _is_same(mine, yours):
+            unlike.append(f"{own} {plain(mine)} here, {other} {plain(yours)} there")
     for own, wanted in peer.requires.items():
-        if (mine := here.get(own, plain(None))) != plain(wanted):
-            unlike.append(f"{own} {mine} here, which does as theirs at {plain(wanted)} alone")
+        if not _is_same(mine := here.get(own), wanted):
+            unlike.append(
+                f"{own} {plain(mine)} here, which does as theirs at {plain(wanted)} alone"
+            )
     return tuple(unlike)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two settings are equal: 1 is 1.0, and not `True`."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _size(settings: Mapping[str, Any], key: str) -> int:
+    """A number of positions among settings; 1 where it is none."""
+    value = settings.get(key)
+    return value if type(value) is int and value > 0 else 1
 
 
 def _padded(length: int, multiple: int) -> int:
     return length + -length % multiple
 
 
-def _settings(one: Process) -> dict[str, str]:
-    return flat(json.loads(one.config)) if one.config else {}
+def _settings(one: Process) -> dict[str, Any]:
+    return leaves(json.loads(one.config)) if one.config else {}
 
 
 def rounds_of(

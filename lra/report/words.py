@@ -38,8 +38,8 @@ DAGGER = "\N{DAGGER}"
 """Mark of a score that is not surely better than the best shortcut."""
 TIMES = "\N{MULTIPLICATION SIGN}"
 
-_SEEMS_OTHER = re.compile(r"none|yes|no|[-+]?[0-9.]+(e[-+]?[0-9]+)?|\(.*\)|", re.IGNORECASE)
-"""Texts that look like a value of another type, and are set in quotes."""
+_SEEMS_OTHER = re.compile(r"none|yes|no|[-+]?[0-9.]+(e[-+]?[0-9]+)?|\(.*\)|'.*'|", re.IGNORECASE)
+"""Texts that look like a value of another type, or quoted, and are set in quotes."""
 _Value = TypeVar("_Value", int, str)
 
 Unit = Literal["s", "B", "J"]
@@ -186,14 +186,20 @@ def machine_words(machine: Machine) -> str:
 
 def flat(value: Any) -> dict[str, str]:
     """Return a frozen value's fields in order as text, nested fields as `outer.inner`."""
-    found: dict[str, str] = {}
+    return {key: plain(part) for key, part in leaves(value).items()}
+
+
+def leaves(value: Any) -> dict[str, Any]:
+    """Return a frozen value's fields in order, nested fields as `outer.inner`; empty texts apart,
+    what is empty is None."""
+    found: dict[str, Any] = {}
 
     def walk(prefix: str, part: Any) -> None:
         if isinstance(part, Mapping) and (part or not prefix):
             for key in part:
                 walk(f"{prefix}.{key}" if prefix else str(key), part[key])
         else:
-            found[prefix] = plain(part)
+            found[prefix] = None if part in ((), [], {}) else part
 
     walk("", msgspec.to_builtins(value, order="deterministic"))
     return found
@@ -206,10 +212,16 @@ def plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
-        return f"({', '.join(plain(part) for part in value)})"
+        return f"({', '.join(map(_one_of_several, value))})"
     if isinstance(value, str) and _SEEMS_OTHER.fullmatch(value):
         return f"'{value}'"
     return escape_controls(str(value))
+
+
+def _one_of_several(value: Any) -> str:
+    """A value as text; in quotes where it would read like several."""
+    is_one = not isinstance(value, str) or "," not in value
+    return plain(value) if is_one else f"'{escape_controls(value)}'"
 
 
 def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:

@@ -178,7 +178,7 @@ def test_the_best_shortcut_stands_beside_and_what_it_beats_is_marked() -> None:
         baseline("image", trees=0.7, area=0.68),
     )
     best = [(one.text, one.note) for one in row(found, "best shortcut").values]
-    assert best == [("60.0", "local mixing"), ("70.0", "trees"), ("65.0", "")]
+    assert best == [("60", "local mixing"), ("70.0", "trees"), ("65", "")]
     marked = {
         (label, column)
         for label in shares

@@ -58,6 +58,7 @@ document.body.append(out);
 """
 
 
+REFERENCE = Path(__file__).resolve().parents[2] / "reports/reference/index.html"
 WIDTHS = {"desktop": 1180, "phone": 390}
 HEIGHT = 900
 MEASURE = """
@@ -71,6 +72,9 @@ parent.postMessage({
   wide: Math.max(document.documentElement.scrollWidth, document.body.scrollWidth),
   headline: box(document.querySelector("h1")),
   answer: box(document.querySelector(".answer p")),
+  screen: box(document.querySelector(".headline")),
+  height: document.documentElement.scrollHeight,
+  words: document.body.innerText.match(/[^ \\n\\t]+/g).length,
 }, "*");
 </script>
 """
@@ -195,6 +199,17 @@ def test_the_page_fits_its_window_and_begins_with_the_answer(
     for name in ("headline", "answer"):
         left, top, right, bottom = seen[name]
         assert 0 <= left < right <= width and 0 <= top < bottom <= HEIGHT, name
+
+
+def test_the_page_of_the_reference_has_its_answer_on_one_screen_and_is_short(
+    tmp_path: Path,
+) -> None:
+    with_script(REFERENCE, MEASURE, tmp_path)
+    (tmp_path / "frame.html").write_text(FRAME % (1280, HEIGHT), encoding="utf-8")
+    seen = told(tmp_path / "frame.html", tmp_path, "--virtual-time-budget=20000")
+    assert 400 < seen["screen"][3] <= HEIGHT
+    assert HEIGHT < seen["height"] < 30_000 and 1000 < seen["words"] < 15_000
+    assert REFERENCE.stat().st_size < 3_000_000
 
 
 @pytest.mark.parametrize("device", WIDTHS)

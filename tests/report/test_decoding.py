@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
+import pandas as pd
 import pytest
 
 from lra.core.records import Metric, Record
@@ -87,6 +89,13 @@ def test_a_step_whose_difference_is_no_number_is_named() -> None:
     (sentence,) = section(lost(512), lost(1024)).text
     assert sentence.endswith("not finite: linear after 512 and 1024 positions.")
     assert section(lost(512), lost(1024), step("sdpa", 512)).text[1] == sentence
+
+
+def test_two_settings_of_one_label_are_two_in_the_sentence_on_lost_differences() -> None:
+    rows = [("linear", variant, n, math.nan, "ok") for variant in "ab" for n in (512, 1024)]
+    errors = pd.DataFrame(rows, columns=["label", "variant", "length", "value", "status"])
+    (sentence,) = decoding.exactness(errors)
+    assert sentence.count("linear after 512 and 1024 positions") == 2
 
 
 def test_the_picture_has_time_and_state_with_their_exponents() -> None:

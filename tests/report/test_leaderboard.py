@@ -225,6 +225,17 @@ def test_the_headline_has_at_most_five_sentences_and_no_digit_of_chance() -> Non
     assert means["performer"] == "n/a" and means["sdpa"].isdigit()
 
 
+def test_one_seed_is_told_whatever_exact_attention_has() -> None:
+    def last(*, number: int) -> str:
+        records = [quality("linear", "text", 0.7, seed=seed) for seed in range(number)]
+        records += [quality(EXACT, "text", 0.8, seed=seed) for seed in range(3)]
+        return headline(analyse(join([*records, baseline("text", bag=0.75)], []))).sentences[-1]
+
+    assert last(number=1).startswith("One seed each")
+    assert all("best shortcut: linear" in last(number=number) for number in (1, 2))
+    assert "seed" not in last(number=2)
+
+
 def test_a_store_of_timings_alone_has_a_leaderboard_of_costs() -> None:
     records = run({}, {EXACT: 1.0, "linear": 0.25})
     table = headline(analyse(join(records, []))).leaderboard

@@ -255,6 +255,25 @@ def test_no_less_time_is_asked_beside_a_peer_with_less_to_compute(
     assert bar(found) == ("meets" if share == 1 else "undecided", words)
 
 
+@pytest.mark.parametrize("window", [None, [64, 64], "wide"])
+def test_a_setting_of_theirs_that_is_no_number_of_positions_stops_no_report(window: Any) -> None:
+    ours, theirs = (
+        mechanism("longformer", window=64),
+        mechanism("peer:hf_longformer", window=window),
+    )
+    (pair,) = only(*timed(ours, (2.0,)), *timed(theirs, (6.0,)), *beside()[4:]).pairs
+    assert pair.burdens(4096) == () and any("window 64 here" in text for text in pair.unlike)
+
+
+@pytest.mark.parametrize(
+    ("setting", "is_like"), [(64, True), (64.0, True), ("64", False), (None, False)]
+)
+def test_settings_of_both_are_compared_as_values(setting: Any, is_like: bool) -> None:
+    theirs = mechanism("peer:hf_bigbird", block_size=setting, random_blocks=3, pad_to=64)
+    (pair,) = only(*timed(OURS, (2.0,)), *timed(theirs, (6.0,)), *beside()[4:]).pairs
+    assert (not pair.unlike) == is_like
+
+
 @pytest.mark.parametrize("elsewhere", [{"batch": 4}, {"head_width": 32}, {"direction": "causal"}])
 def test_another_setting_does_not_stand_beside(elsewhere: Any) -> None:
     assert analyse(analysed([*timed(OURS, (2.0,)), *timed(THEIRS, (6.0,), **elsewhere)])) == []

@@ -5,6 +5,8 @@ import pytest
 
 from lra.core.records import Metric
 from lra.report.baselines import SOLVER
+from lra.report.cards import cards
+from lra.report.sections import accuracy
 from lra.report.sections.shortcuts import sections
 from report import sample
 from report.analysed import CAUSAL, analysed, recast, told
@@ -100,6 +102,17 @@ def test_a_reference_stands_in_only_for_what_the_run_has_not():
 def test_a_shortcut_that_is_as_good_is_said_to_be():
     margin = rows([*records(identity=0.92), shuffled(0.5)])["text"]["margin"]
     assert (margin.text, margin.note) == ("-2", "over no mixing")
+
+
+def test_a_shortcut_of_one_seed_bears_no_digit_more_than_other_trainings():
+    def shown(number):
+        seeds = [sample.quality("identity", "text", 0.511, seed=seed) for seed in range(number)]
+        analysis = analysed([sample.quality("sdpa", "text", 0.777), *seeds])
+        (page,), (card,) = accuracy.sections(analysis), cards(analysis, ["sdpa"])
+        (on_card,) = [one.tables[0].rows[0] for one in card.sections if one.topic == "Accuracy"]
+        return {page.tables[0].rows[-1].values[0].text, on_card.values[-1].text}
+
+    assert shown(1) == {"51"} and shown(2) == {"51.1"}
 
 
 def test_margins_of_several_seeds_have_a_digit_more():

@@ -122,6 +122,7 @@ def test_differing_tells_settings_apart_by_nothing_more_than_needed() -> None:
 
 def test_a_text_that_reads_like_another_value_is_set_in_quotes() -> None:
     alike = [True, "yes", 1, "1", 1.0, "1.0", None, "none", [1, 2], "(1, 2)", "", []]
+    alike += ["'yes'", ["a", "b"], ["a, b"]]
     assert len({plain(one) for one in alike}) == len(alike) - 1, "nothing and an empty list"
 
 

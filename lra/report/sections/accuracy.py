@@ -251,9 +251,19 @@ def score_text(place: Score, rows: int, is_loss: bool = False) -> str:
         return figures(place.mean, None if math.isnan(place.sd) else place.sd)
     if not math.isnan(place.sd):
         return percent(place.mean, place.sd)
+    return f"{100 * place.mean:.0f}" if _is_coarse(place, rows) else percent(place.mean)
+
+
+def _is_coarse(place: Score, rows: int) -> bool:
+    """Whether an accuracy is of one seed and so few rows that it bears no decimal."""
     share = min(max(place.mean, 0.0), 1.0)
-    coarse = math.sqrt(share * (1.0 - share) / rows) > _COARSE
-    return f"{100 * place.mean:.0f}" if coarse else percent(place.mean)
+    return math.isnan(place.sd) and math.sqrt(share * (1.0 - share) / rows) > _COARSE
+
+
+def shortcut_text(one: Simple, rows: int) -> str:
+    """Return the accuracy of a baseline in percent, that of a control with as many digits as other
+    trainings have."""
+    return percent(one.value) if one.score is None else score_text(one.score, rows)
 
 
 def _simple_rows(scores: Scores) -> list[Row]:
@@ -294,23 +304,25 @@ def _simple_row(
     name: str, found: Sequence[Simple | None], scores: Scores, named: bool = False
 ) -> Row:
     is_loss, values = scores.of.lower, []
-    for one in found:
+    for one, column in zip(found, scores.of.columns, strict=True):
         if one is None:
             values.append(Value(NO_VALUE))
         else:
-            text = figures(one.value) if is_loss else percent(one.value)
+            text = figures(one.value) if is_loss else shortcut_text(one, column.rows.test)
             is_rule = one.metric not in (*NAMED, FLOOR) and not is_loss
             own = one.name if named or is_rule else ""
             values.append(Value(text, own, one.value))
     if scores.of.averaged:
-        means = [
-            one.value
+        known = [
+            (one, column.rows.test)
             for one, column in zip(found, scores.of.columns, strict=True)
             if one is not None and column in scores.of.averaged
         ]
-        complete = len(means) == len(scores.of.averaged)
-        mean = sum(means) / len(means) if complete else 0.0
-        values.append(Value(percent(mean), "", mean) if complete else Value(NO_VALUE))
+        complete = len(known) == len(scores.of.averaged)
+        mean = sum(one.value for one, _ in known) / len(known) if complete else 0.0
+        coarse = any(one.score is not None and _is_coarse(one.score, n) for one, n in known)
+        text = percent(mean, 1.0 if coarse else None)
+        values.append(Value(text, "", mean) if complete else Value(NO_VALUE))
     origins = {one.origin for one in found if one is not None}
     return Row(
         name, tuple(values), origin="reference" if origins == {"reference"} else "run",
@@ -351,7 +363,8 @@ def _local_notes(scores: Scores) -> list[str]:
     for column in scores.of.local:
         best = scores.shortcuts[column.protocol]
         if best is not None:
-            named.append(f"{column.title} ({best.name} {percent(best.value)})")
+            text = shortcut_text(best, column.rows.test)
+            named.append(f"{column.title} ({best.name} {text})")
     left_out = any(column not in scores.of.averaged for column in scores.of.local)
     where = "left out of the mean" if left_out else "in the mean for want of others"
     return [

@@ -113,7 +113,7 @@ def exactness(errors: pd.DataFrame) -> list[str]:
     if len(lost):
         parts = [
             f"{label} after {listing(_numbers(own['length']))} positions"
-            for label, own in lost.groupby("label", sort=True)
+            for (label, _), own in lost.groupby(["label", "variant"], sort=True)
         ]
         found.append(f"The difference from the parallel form is not finite: {'; '.join(parts)}.")
     return found

@@ -47,11 +47,12 @@ def _table(one: Errors) -> Table:
     longest = one.lengths[-1]
     rows = []
     for key in one.keys:
-        values = [_value(one.output(key, one.scale, length)) for length in one.lengths]
+        outputs = [one.output(key, one.scale, length) for length in one.lengths]
         at = At(key, one.scale, longest)
-        values += [_value(one.values.get((at, metric)), brief=True) for metric in ERRORS[1:]]
-        if any(value.text != NOT_RUN for value in values):
-            rows.append(key.row(values))
+        gradients = [one.values.get((at, metric)) for metric in ERRORS[1:]]
+        if any(found is not None for found in (*outputs, *gradients)):
+            values = [_value(found) for found in outputs]
+            rows.append(key.row([*values, *(_value(found, brief=True) for found in gradients)]))
     return Table(
         id=f"error-{one.setting.id}",
         title=f"Relative error, inputs {TIMES} {one.scale:g}",
@@ -72,9 +73,9 @@ def _scales(one: Errors) -> Table | None:
     scales, longest = [scale for scale in one.scales if scale != one.scale], one.lengths[-1]
     rows = []
     for key in one.keys:
-        values = [_value(one.output(key, scale, longest), brief=True) for scale in scales]
-        if any(value.text != NOT_RUN for value in values):
-            rows.append(key.row(values))
+        outputs = [one.output(key, scale, longest) for scale in scales]
+        if any(found is not None for found in outputs):
+            rows.append(key.row([_value(found, brief=True) for found in outputs]))
     if not rows:
         return None
     return Table(

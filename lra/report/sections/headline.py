@@ -230,11 +230,17 @@ def _front_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
 def _doubt_sentence(board: Leaderboard, asked: Sequence[Entry]) -> str:
     if board.scores is None:
         return ""
-    seeds = set(board.scores.pooled["n"]) - {0}
-    if seeds == {1}:
-        return "One seed each: differences of a few points may be chance."
+    pooled = board.scores.pooled
+    rows = {(one.key.origin, one.key.variant) for one in asked}
+    seeds = {
+        n
+        for origin, variant, n in zip(pooled["origin"], pooled["variant"], pooled["n"], strict=True)
+        if n and (origin, variant) in rows
+    }
+    parts = ["one seed each: a few points may be chance"] if seeds == {1} else []
     low = [one for one in asked if one.shortcuts_beaten in ("some", "none")]
-    if not low:
-        return ""
-    names = listing_of([board.name(one) for one in low], _NAMED)
-    return f"On some task not surely better than the best shortcut: {names}."
+    if low:
+        names = listing_of([board.name(one) for one in low], _NAMED)
+        parts.append(f"on some task not surely above the best shortcut: {names}")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""

@@ -129,7 +129,7 @@ def _caption(board: Leaderboard) -> str:
     if board.scores is not None and tasks:
         over = f"mean over {listing(tasks)}" if len(tasks) > 1 else f"on {listing(tasks)}"
         left = [c.title for c in board.scores.local if c not in board.scores.averaged]
-        out = f" Left out, as local structure is enough: {listing(left)}." if left else ""
+        out = f" Left out as local: {listing(left)}." if left else ""
         parts.append(f"Accuracy: {over}, {', '.join(board.scores.setting.parts)}.{out}")
     if board.setting is not None:
         own = board.setting
