@@ -4,9 +4,12 @@ or refused in one line."""
 import copy
 import datetime
 import random
+import time
 import tomllib
+from itertools import islice
 
 import pytest
+from drivers import long_seconds
 
 from lra.core import scales
 from lra.core.errors import UsageError
@@ -62,15 +65,32 @@ def read(data, folder, name):
         assert "\n" not in str(error)
 
 
-def test_mutated_files_are_read_or_refused():
-    draws = random.Random(0)
+def mutated(draws):
+    """Shipped files with some mutations, without end, each with its folder and its name."""
     plain = {(kind, name): shipped(kind, name) for kind in KINDS for name in scales.names(kind)}
-    for _ in range(TRIED):
+    while True:
         chosen = draws.choice(list(plain))
         data = copy.deepcopy(plain[chosen])
         for _ in range(draws.choice((1, 2, 2, 3, 4))):
             mutate(data, draws)
-        read(data, *chosen)
+        yield data, *chosen
+
+
+def test_mutated_files_are_read_or_refused():
+    for file in islice(mutated(random.Random(0)), TRIED):
+        read(*file)
+
+
+@pytest.mark.slow
+def test_many_mutated_files_are_read_or_refused():
+    seed, tried, until = random.randrange(1 << 32), 0, time.monotonic() + long_seconds()
+    print(f"\nfiles: seed {seed}")
+    for file in mutated(random.Random(seed)):
+        read(*file)
+        tried += 1
+        if time.monotonic() > until:
+            break
+    print(f"files: {tried:,} scales and suites")
 
 
 @pytest.mark.parametrize("value", [10**9, 1.5, True, "text", []])
