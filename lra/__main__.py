@@ -8,24 +8,14 @@ import sys
 
 def main() -> int:
     """Run the command line; the exit code is the return value."""
-    if lacking := _lacking():
-        words = f"this system has no {' and no '.join(lacking)}, which cells need to run"
-        remedy = "use Linux, or WSL on Windows (README.md, Systems)"
-        print(f"lra: {words}; {remedy}", file=sys.stderr)
+    from lra.core.system import why_unsupported
+
+    if why := why_unsupported():
+        print(f"lra: {why}", file=sys.stderr)
         return 2
     from lra.cli.main import run_command_line
 
     return run_command_line(sys.argv[1:])
-
-
-def _lacking() -> list[str]:
-    """Return the parts of Python that this system lacks; Linux and macOS have all."""
-    found = [] if hasattr(os, "fork") else ["os.fork"]
-    try:
-        import fcntl  # noqa: F401
-    except ImportError:
-        found.append("fcntl")
-    return found
 
 
 def _search_current_folder_last() -> None:

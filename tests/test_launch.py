@@ -74,3 +74,6 @@ def test_a_system_without_what_cells_need_is_one_line(hide: str, told: str, tmp_
     ran = python(tmp_path, "-c", code, "list", "tasks")
     assert (ran.returncode, ran.stdout) == (USAGE, "")
     assert ran.stderr.count("\n") == 1 and told in ran.stderr and "Linux" in ran.stderr
+    code = f"import os, sys; {hide}; import lra; lra.load('store')"
+    *_, last = python(tmp_path, "-c", code).stderr.splitlines()
+    assert last.startswith("lra.core.errors.LraError: ") and told in last
