@@ -13,9 +13,20 @@ def main() -> int:
     if why := why_unsupported():
         print(f"lra: {why}", file=sys.stderr)
         return 2
+    if not _current_folder():
+        print("lra: the current folder is gone; go to another", file=sys.stderr)
+        return 2
     from lra.cli.main import run_command_line
 
     return run_command_line(sys.argv[1:])
+
+
+def _current_folder() -> str:
+    """Return the path of the current folder; empty where it was removed."""
+    try:
+        return os.getcwd()  # noqa: PTH109  pathlib is not loaded yet
+    except FileNotFoundError:
+        return ""
 
 
 def _search_current_folder_last() -> None:
@@ -24,7 +35,7 @@ def _search_current_folder_last() -> None:
 
     In the root of a clone it stays first: the arena's other packages belong to this very one.
     """
-    here = os.getcwd()  # noqa: PTH109  pathlib is not loaded yet
+    here = _current_folder()
     root = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
     if not sys.flags.safe_path and sys.path[0] == here != root:
         sys.path.append(sys.path.pop(0))

@@ -65,6 +65,14 @@ def test_a_clone_runs_with_its_own_packages(tmp_path: Path) -> None:
     assert "listops" in ran.stdout
 
 
+def test_a_current_folder_that_is_gone_is_one_line(tmp_path: Path) -> None:
+    code = "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.executable, sys.argv[1:])"
+    (tmp_path / "gone").mkdir()
+    ran = python(tmp_path / "gone", "-c", code, sys.executable, "-m", "lra", "list", "tasks")
+    assert (ran.returncode, ran.stdout) == (USAGE, "")
+    assert ran.stderr.count("\n") == 1 and ran.stderr.startswith("lra: ")
+
+
 @pytest.mark.parametrize(
     ("hide", "told"),
     [("sys.modules['fcntl'] = None", "fcntl"), ("del os.fork", "os.fork")],
