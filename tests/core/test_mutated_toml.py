@@ -28,22 +28,21 @@ def shipped(folder, name):
     return tomllib.loads((scales._FOLDER / folder / f"{name}.toml").read_text())
 
 
-def places(data, *at):
-    """Every key and index, however deep."""
-    for step, part in data.items() if isinstance(data, dict) else enumerate(data):
-        yield (*at, step)
-        if isinstance(part, dict | list):
-            yield from places(part, *at, step)
+def place(data, draws):
+    """A part and a key or index of it: tables as likely as the values deep inside of them."""
+    part = data
+    while True:
+        step = draws.choice([*part] if isinstance(part, dict) else range(len(part)))
+        inside = part[step]
+        if not (isinstance(inside, dict | list) and inside) or draws.random() < 0.4:
+            return part, step
+        part = inside
 
 
 def mutate(data, draws):
-    found = list(places(data))
-    if not found:
+    if not data:
         return
-    *steps, last = draws.choice(found)
-    part = data
-    for step in steps:
-        part = part[step]
+    part, last = place(data, draws)
     match draws.randrange(4):
         case 0:
             del part[last]
