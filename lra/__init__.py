@@ -25,11 +25,16 @@ def load(store: str | PathLike[str]) -> "pd.DataFrame":
     counts. A figure that does not apply or was not measured is missing; `failure` and `reason` say
     why. Conformance checks, pictures and the ceilings of machines are left out.
 
-    Raises `LraError` where there is no such folder, or it cannot be read; a record that cannot be
-    read is a warning. Needs no torch.
+    Raises `LraError` where there is no such folder, or it cannot be read, and on a system without
+    locks of files (Windows); a record that cannot be read is a warning. Needs no torch.
     """
     from pathlib import Path
 
+    from lra.core.errors import LraError
+    from lra.core.system import why_unsupported
+
+    if why := why_unsupported():
+        raise LraError(why)
     from lra.report.load.frame import public
     from lra.report.load.select import join
     from lra.store import Store

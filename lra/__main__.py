@@ -8,24 +8,25 @@ import sys
 
 def main() -> int:
     """Run the command line; the exit code is the return value."""
-    if lacking := _lacking():
-        words = f"this system has no {' and no '.join(lacking)}, which cells need to run"
-        remedy = "use Linux, or WSL on Windows (README.md, Systems)"
-        print(f"lra: {words}; {remedy}", file=sys.stderr)
+    from lra.core.system import why_unsupported
+
+    if why := why_unsupported():
+        print(f"lra: {why}", file=sys.stderr)
+        return 2
+    if not _current_folder():
+        print("lra: the current folder is gone; go to another", file=sys.stderr)
         return 2
     from lra.cli.main import run_command_line
 
     return run_command_line(sys.argv[1:])
 
 
-def _lacking() -> list[str]:
-    """Return the parts of Python that this system lacks; Linux and macOS have all."""
-    found = [] if hasattr(os, "fork") else ["os.fork"]
+def _current_folder() -> str:
+    """Return the path of the current folder; empty where it was removed."""
     try:
-        import fcntl  # noqa: F401
-    except ImportError:
-        found.append("fcntl")
-    return found
+        return os.getcwd()  # noqa: PTH109  pathlib is not loaded yet
+    except FileNotFoundError:
+        return ""
 
 
 def _search_current_folder_last() -> None:
@@ -34,7 +35,7 @@ def _search_current_folder_last() -> None:
 
     In the root of a clone it stays first: the arena's other packages belong to this very one.
     """
-    here = os.getcwd()  # noqa: PTH109  pathlib is not loaded yet
+    here = _current_folder()
     root = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
     if not sys.flags.safe_path and sys.path[0] == here != root:
         sys.path.append(sys.path.pop(0))

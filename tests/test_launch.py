@@ -65,6 +65,14 @@ def test_a_clone_runs_with_its_own_packages(tmp_path: Path) -> None:
     assert "listops" in ran.stdout
 
 
+def test_a_current_folder_that_is_gone_is_one_line(tmp_path: Path) -> None:
+    code = "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.executable, sys.argv[1:])"
+    (tmp_path / "gone").mkdir()
+    ran = python(tmp_path / "gone", "-c", code, sys.executable, "-m", "lra", "list", "tasks")
+    assert (ran.returncode, ran.stdout) == (USAGE, "")
+    assert ran.stderr.count("\n") == 1 and ran.stderr.startswith("lra: ")
+
+
 @pytest.mark.parametrize(
     ("hide", "told"),
     [("sys.modules['fcntl'] = None", "fcntl"), ("del os.fork", "os.fork")],
@@ -74,3 +82,6 @@ def test_a_system_without_what_cells_need_is_one_line(hide: str, told: str, tmp_
     ran = python(tmp_path, "-c", code, "list", "tasks")
     assert (ran.returncode, ran.stdout) == (USAGE, "")
     assert ran.stderr.count("\n") == 1 and told in ran.stderr and "Linux" in ran.stderr
+    code = f"import os, sys; {hide}; import lra; lra.load('store')"
+    *_, last = python(tmp_path, "-c", code).stderr.splitlines()
+    assert last.startswith("lra.core.errors.LraError: ") and told in last

@@ -122,13 +122,14 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
 
 def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, folder: Path) -> None:
     from lra.cli.data_progress import name_task_errors, show_progress
+    from lra.core.paths import real_path
     from lra.engine.plan.data import task_of
     from tasks.sources.files import expanded, resolved
     from tasks.sources.whole_sets import prepare_whole
 
     task = task_of(target, scale, rules)
     source = resolved(source, target.name, task.hub)
-    folder = expanded(folder).resolve()
+    folder = real_path(expanded(folder))
     echo(f"{target.name}: looks at what '{source}' holds", err=True)
     with name_task_errors(target), closing(show_progress(target.name)) as watch:
         made = prepare_whole(task, target.name, target.file, source, folder, watch)

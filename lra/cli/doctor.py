@@ -129,6 +129,7 @@ def _check(store: Path) -> int:
 
 def _problems(store: Path, cache: Path) -> Iterator[str]:
     """Problems that keep cells from being run or records from being kept, each with its remedy."""
+    from lra.core.paths import real_path
     from lra.engine.machine import host
 
     home = Path(__file__).resolve().parents[2]
@@ -149,7 +150,7 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
             "that fits it, or run with --device cpu"
         )
     for what, folder in (("store", store), ("cache", cache)):
-        place = folder.resolve()
+        place = real_path(folder)
         present = next(p for p in (place, *place.parents) if _exists(p))
         if not present.is_dir():
             yield f"the {what} '{folder}' is or lies below a file, '{present.name}'; choose another"

@@ -298,6 +298,7 @@ def _print_results(found: list[Record], store: Store, *, left: list[Job], as_jso
     As JSON: the records, then a cell with the status `left` for each that is left.
     """
     from lra.cli.report import ReportTakenError, echo_findings, render_store
+    from lra.core.errors import truncate
     from lra.report.render import findings
     from lra.report.words import count
     from lra.store.reference import reference_records
@@ -307,7 +308,7 @@ def _print_results(found: list[Record], store: Store, *, left: list[Job], as_jso
         page = render_store(store).page
     except ReportTakenError as error:
         # The cells are done, whether they can be rendered or not.
-        echo(f"lra: warning: {error}", err=True)
+        echo(truncate(f"lra: warning: {error}"), err=True)
     if as_json:
         rest = [{"id": job.cell.id, "cell": job.cell, "status": "left"} for job in left]
         echo_json([*found, *rest])

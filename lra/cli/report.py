@@ -14,9 +14,16 @@ import click
 
 from lra.cli import flags, options
 from lra.cli.echo import echo
-from lra.core.errors import LraError, UsageError, is_full, system_reason
+from lra.core.errors import (
+    LraError,
+    UsageError,
+    ensure_readable,
+    is_full,
+    system_reason,
+    truncate,
+)
 from lra.core.hashing import DIGITS, value_hash
-from lra.core.paths import path_kind, write
+from lra.core.paths import path_kind, real_path, write
 from lra.engine.plan.spec import OutputSpec
 
 if TYPE_CHECKING:
@@ -106,7 +113,7 @@ def render_store(
             store.records(),
             reference_records(),
             folder,
-            title=store.path.resolve().name,
+            title=real_path(store.path).name,
             assumed=assumed,
             first=comparison_section(changes) if changes else None,
             files={"compare.md": comparison_markdown(changes)} if changes else {},
@@ -120,7 +127,7 @@ def render_store(
 def report_folder(store: Store, out: Path | None) -> Path:
     """Return the folder of a store's report and pictures: the one asked for, or one of the store's
     own name."""
-    return out or Path("reports") / store.path.resolve().name
+    return out or Path("reports") / real_path(store.path).name
 
 
 def taken(store: Store, folder: Path, verb: str, *, is_asked_for: bool) -> str | None:
@@ -138,7 +145,7 @@ def taken(store: Store, folder: Path, verb: str, *, is_asked_for: bool) -> str |
             f"python -m lra {verb} --store {store.path} --out FOLDER"
         )
     words = f"'{folder}' had the report of another store, {other}, and has that of"
-    return f"lra: warning: {words} '{store.path}' now"
+    return truncate(f"lra: warning: {words} '{store.path}' now")
 
 
 def mark(store: Store, folder: Path) -> None:
@@ -169,24 +176,25 @@ def _without_collection() -> Iterator[None]:
 def _relative_place(folder: Path, store: Store) -> str:
     """The path of a store relative to its report, without the folders above both; a hash where that
     path would lead into somebody's home."""
-    lies, home = store.path.resolve(), Path.home().resolve()
-    common = Path(os.path.commonpath((lies, folder.resolve())))
+    lies, home = real_path(store.path), real_path(Path.home())
+    common = Path(os.path.commonpath((lies, real_path(folder))))
     if common in home.parents and lies.is_relative_to(home):
         return value_hash(str(lies))
-    return os.path.relpath(lies, folder.resolve())
+    return os.path.relpath(lies, real_path(folder))
 
 
 def _other_store(file: Path, store: Store) -> str | None:
     """The store that a mark names, where it is another one."""
-    if path_kind(file) != "file":
+    with ensure_readable(f"'{file}'"):
+        if path_kind(file) != "file":
+            return None
+        marked = file.read_text(encoding="utf-8", errors="replace").strip()
+    if marked in (_relative_place(file.parent, store), value_hash(str(real_path(store.path)))):
         return None
-    marked = file.read_text(encoding="utf-8", errors="replace").strip()
-    if marked in (_relative_place(file.parent, store), value_hash(str(store.path.resolve()))):
-        return None
-    if re.fullmatch(rf"[0-9a-f]{{{DIGITS}}}", marked):
+    if not marked.isprintable() or re.fullmatch(rf"[0-9a-f]{{{DIGITS}}}", marked):
         # Earlier versions wrote a hash for every store.
         return "which it does not name"
-    return f"'{os.path.relpath((file.parent / marked).resolve())}'"
+    return f"'{os.path.relpath(real_path(file.parent / marked))}'"
 
 
 def echo_findings(findings: Findings) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -47,15 +45,16 @@ def command(spec: VerifySpec, out: OutputSpec) -> int:
     from lra.cli.cached import cached_records
     from lra.core.errors import UsageError
     from lra.engine.plan.verify import plan_verify
+    from lra.engine.process.temporary import temporary_folder
     from lra.store import Store
 
     options.require_mechanism(spec.mechanisms, "verify", "performer")
     if spec.case is not None and not spec.laws:
         raise UsageError("--case needs the law to try it with; e.g. --check causality")
     planned = plan_verify(spec)
-    with TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         # A check of named laws is looked at and forgotten; one of all laws is a record.
-        store = Store(Path(folder) if spec.laws else out.store)
+        store = Store(folder if spec.laws else out.store)
         # A refused case is one line, and no failed cell.
         silent = spec.case is not None
         found = cached_records(planned, store, slots=out.jobs, quiet=out.quiet, silent=silent)

@@ -31,6 +31,12 @@ def path_kind(path: str | Path) -> Literal["file", "folder", "other"] | None:
     return "file" if stat.S_ISREG(mode) else "other"
 
 
+def real_path(path: Path) -> Path:
+    """Return the absolute path without links; a link that leads back to itself stays, for which
+    `Path.resolve` raises an error."""
+    return Path(os.path.realpath(path))
+
+
 def write(path: Path, data: bytes) -> None:
     """Write a file, made where there is none. Raises `OSError`, also where the name is a pipe's:
     writing would wait."""

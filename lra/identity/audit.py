@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.errors import LraError
@@ -18,6 +16,7 @@ from lra.engine.machine.host import cache_folder, default_device, machine, machi
 from lra.engine.machine.provenance import provenance
 from lra.engine.process.launch import ForkServer
 from lra.engine.process.pool import Pool
+from lra.engine.process.temporary import temporary_folder
 from lra.store import Store
 
 LONGEST = 600.0
@@ -62,8 +61,8 @@ def draw_records(records: Iterable[Record], number: int, seed: int) -> list[Reco
 
 def audit(records: Sequence[Record]) -> Iterator[Comparison]:
     """Measure records again, and yield the figures of each that differ."""
-    with TemporaryDirectory(prefix="lra-audit-") as folder, ForkServer() as server:
-        store = Store(Path(folder))
+    with temporary_folder("lra-audit-") as folder, ForkServer() as server:
+        store = Store(folder)
         then = {record.id: record for record in records}
         with store.locked():
             for now in Pool(store, server, slots=1).run([_job(r) for r in records]):

@@ -13,8 +13,8 @@ from lra.core.escape import escape_controls
 from lra.core.hashing import DIGITS, value_hash
 from lra.core.records import SCHEMA, Record, decode
 
-NOT_OURS = (msgspec.MsgspecError, UnicodeDecodeError)
-"""Errors of decoding bytes that are no record, or no JSON."""
+NOT_OURS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""Errors of decoding bytes that are no record, or no JSON, or nested without end."""
 
 
 class StoreWarning(UserWarning):

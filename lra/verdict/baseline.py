@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from lra.core.protocol import Fraction
 from lra.core.records import FAILED
 from lra.verdict.change import ACCURACY_SAME, COUNT_MARGIN, compare_accuracies
 
@@ -25,6 +26,9 @@ Outcome = Literal["held", "regression", "improvement", "inconclusive", "new"]
 """inconclusive: the figure cannot be compared. new: there is nothing to compare it with."""
 
 
+_NotNegative = Annotated[float, msgspec.Meta(ge=0.0)]
+
+
 class Figures(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Figures of one cell; for trainings for accuracy, those of its seeds."""
 
@@ -34,11 +38,11 @@ class Figures(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     Without versions or hashes of code: edits do not change the request.
     """
     status: str = "ok"
-    counts: dict[str, float] = {}
+    counts: dict[str, _NotNegative] = {}
     """Bytes, operations and parameters, by metric."""
-    losses: list[float] = []
+    losses: list[_NotNegative] = []
     """Loss of training by batch and of validation by evaluation, point by point, in nat."""
-    accuracies: dict[str, float] = {}
+    accuracies: dict[str, Fraction] = {}
     """Accuracies on the test split, as shares of 1, by seed."""
     laws: dict[str, str] = {}
     """Verdicts by law."""

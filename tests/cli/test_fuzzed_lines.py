@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
+from drivers import long_seconds
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
@@ -26,7 +27,6 @@ from lra.engine.process.launch import ForkServer
 from lra.report.words import count
 
 from .conftest import TINY, Finished, Run
-from .drivers import long_seconds
 from .warm import Warm
 
 KNOWN = {0, 1, 2, 3, 4, 130}

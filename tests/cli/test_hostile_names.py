@@ -69,6 +69,17 @@ def test_a_name_that_is_not_utf_8(lra, tmp_path):
         assert "is not UTF-8" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    "command", ["show --impl full --store loop", "data prepare text --from there.csv --out loop"]
+)
+def test_a_link_to_itself(lra, tmp_path, command):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "there.csv").write_text("text,label\n" + "good,1\nbad,0\n" * 20)
+    ran = lra(*command.split())
+    assert ran.returncode == 2
+    assert sum(line.startswith("lra: ") for line in ran.stderr.splitlines()) == 1
+
+
 def test_a_zero_byte_in_a_suite(lra, tmp_path):
     """The command line has none; a TOML file may."""
     for key, value in (("scale", "a\\u0000b.toml"), ("tasks", "a\\u0000b.py")):

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from drivers import long_seconds
 
 import lra as package
 from lra.core.cells import EfficiencyCell
 from lra.store import Store
 
 from .conftest import HERE, SAME_AGAIN, TIMED
-from .drivers import long_seconds
 
 SUITE = SAME_AGAIN + TIMED.partition("\n")[2].partition("\n")[2]
 RUN = (

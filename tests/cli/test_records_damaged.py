@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drivers import long_seconds
 
 import lra as package
 from lra.core.errors import LONGEST, LraError
 from lra.report.words import count
 
 from .conftest import TINY, Finished, Run
-from .drivers import long_seconds
 
 KNOWN = {0, 2, 3}
 READERS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 
 from lra.cli.report import MARK
 from lra.core.cells import EfficiencyCell, QualityCell
+from lra.core.errors import LONGEST
 from lra.core.hashing import value_hash
 from lra.core.protocol import Mechanism
 from lra.core.records import Metric
@@ -150,6 +152,43 @@ def test_a_mark_that_cannot_be_written_is_one_line(lra, finished, tmp_path: Path
     ran = lra("report", "--store", here)
     assert ran.returncode == 2
     assert MARK in ran.stderr.splitlines()[-1]
+
+
+def test_a_mark_that_was_damaged_is_another_stores(lra, finished, tmp_path: Path) -> None:
+    here, _ = two_of_one_name(finished.store, tmp_path)
+    folder = tmp_path / "reports/mine"
+    folder.mkdir(parents=True)
+    (folder / "loop").symlink_to("loop")
+    for mark in (b"", b"\xff\xfe", b"x" * 5000, b"two\nlines", b"loop", b"a\0b"):
+        (folder / MARK).write_bytes(mark)
+        ran = lra("report", "--store", here)
+        assert ran.returncode == 2
+        (line,) = ran.stderr.splitlines()
+        assert f"'{here}'" in line and len(line) <= len("lra: ") + LONGEST
+    ran = lra("report", "--store", here, "--out", "reports/mine")
+    assert ran.returncode == 0
+    (line,) = ran.stderr.splitlines()
+    assert f"'{here}'" in line and len(line) <= LONGEST
+    assert (folder / MARK).read_text() == "../../here/mine"
+
+
+def test_a_mark_that_cannot_be_read_is_one_line(
+    lra, finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, _ = two_of_one_name(finished.store, tmp_path)
+    assert lra("report", "--store", here).returncode == 0
+    read = Path.read_text
+
+    def refusing(path: Path, *arguments: str, **more: str) -> str:
+        if path.name == MARK:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return read(path, *arguments, **more)
+
+    monkeypatch.setattr(Path, "read_text", refusing)
+    ran = lra("report", "--store", here)
+    assert ran.returncode == 2
+    (line,) = ran.stderr.splitlines()
+    assert MARK in line and "permission denied" in line
 
 
 @pytest.mark.parametrize(("place", "code"), [("here", 0), ("there", 2)])

@@ -4,9 +4,12 @@ or refused in one line."""
 import copy
 import datetime
 import random
+import time
 import tomllib
+from itertools import islice
 
 import pytest
+from drivers import long_seconds
 
 from lra.core import scales
 from lra.core.errors import UsageError
@@ -25,22 +28,21 @@ def shipped(folder, name):
     return tomllib.loads((scales._FOLDER / folder / f"{name}.toml").read_text())
 
 
-def places(data, *at):
-    """Every key and index, however deep."""
-    for step, part in data.items() if isinstance(data, dict) else enumerate(data):
-        yield (*at, step)
-        if isinstance(part, dict | list):
-            yield from places(part, *at, step)
+def place(data, draws):
+    """A part and a key or index of it: tables as likely as the values deep inside of them."""
+    part = data
+    while True:
+        step = draws.choice([*part] if isinstance(part, dict) else range(len(part)))
+        inside = part[step]
+        if not (isinstance(inside, dict | list) and inside) or draws.random() < 0.4:
+            return part, step
+        part = inside
 
 
 def mutate(data, draws):
-    found = list(places(data))
-    if not found:
+    if not data:
         return
-    *steps, last = draws.choice(found)
-    part = data
-    for step in steps:
-        part = part[step]
+    part, last = place(data, draws)
     match draws.randrange(4):
         case 0:
             del part[last]
@@ -62,15 +64,32 @@ def read(data, folder, name):
         assert "\n" not in str(error)
 
 
-def test_mutated_files_are_read_or_refused():
-    draws = random.Random(0)
+def mutated(draws):
+    """Shipped files with some mutations, without end, each with its folder and its name."""
     plain = {(kind, name): shipped(kind, name) for kind in KINDS for name in scales.names(kind)}
-    for _ in range(TRIED):
+    while True:
         chosen = draws.choice(list(plain))
         data = copy.deepcopy(plain[chosen])
         for _ in range(draws.choice((1, 2, 2, 3, 4))):
             mutate(data, draws)
-        read(data, *chosen)
+        yield data, *chosen
+
+
+def test_mutated_files_are_read_or_refused():
+    for file in islice(mutated(random.Random(0)), TRIED):
+        read(*file)
+
+
+@pytest.mark.slow
+def test_many_mutated_files_are_read_or_refused():
+    seed, tried, until = random.randrange(1 << 32), 0, time.monotonic() + long_seconds()
+    print(f"\nfiles: seed {seed}")
+    for file in mutated(random.Random(seed)):
+        read(*file)
+        tried += 1
+        if time.monotonic() > until:
+            break
+    print(f"files: {tried:,} scales and suites")
 
 
 @pytest.mark.parametrize("value", [10**9, 1.5, True, "text", []])

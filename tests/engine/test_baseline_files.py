@@ -100,6 +100,31 @@ def test_a_file_that_cannot_be_read_is_one_line_that_names_it(place: Baselines, 
         place.exists()
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"accuracies": {"0": 7.5}}, {"accuracies": {"0": -0.1}}, {"counts": {"operations": -1}},
+     {"losses": [-0.5]}, {"losses": [float("inf")]}],
+    ids=str,
+)  # fmt: skip
+def test_a_figure_that_cannot_be_is_one_line_that_names_its_file(
+    place: Baselines, wrong: dict[str, object]
+) -> None:
+    place.write({"linear": {"laws": FULL}}, FIRST)
+    file = place.path / "linear.json"
+    told = json.loads(file.read_text())
+    told["laws"] |= wrong
+    file.write_text(json.dumps(told))
+    with pytest.raises(StoreError, match=r"linear\.json' cannot be read: .*; restore it"):
+        place.figures("linear")
+
+
+@pytest.mark.parametrize("wrong", [{"spread": -0.1}, {"allowed": -0.04}, {"pairs": 0}], ids=str)
+def test_a_noise_that_cannot_be_is_one_line(place: Baselines, wrong: dict[str, float]) -> None:
+    place.write_noise({"linear": Noise(**{"spread": 0.1, "allowed": 0.04, "pairs": 12, **wrong})})
+    with pytest.raises(StoreError, match=r"_noise\.json'"):
+        place.noise()
+
+
 def test_a_folder_that_cannot_be_written_is_one_line_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     place = Baselines(tmp_path / "file", CLASS)

@@ -183,13 +183,23 @@ def test_what_a_card_may_say_is_part_of_what_an_answer_is_kept_by(
     assert "cards.py" in describe._own_hash.__wrapped__()
 
 
-def test_a_cache_that_is_damaged_or_no_folder_only_costs_time(tmp_path: Path, plugin: Path) -> None:
-    Describer(tmp_path / "cache").describe(target(plugin))
+@pytest.mark.parametrize(
+    ("held", "changed"),
+    [(b'"plug"', b'"p\xffug"'), (b"0.5", b"0.7"), (b'"plug"', b'"plum"'), (b"", b"")],
+)
+def test_a_cache_that_is_damaged_or_no_folder_only_costs_time(
+    tmp_path: Path, plugin: Path, held: bytes, changed: bytes
+) -> None:
+    first = Describer(tmp_path / "cache").describe(target(plugin))
     (file,) = (tmp_path / "cache" / "descriptions").iterdir()
-    file.write_bytes(b"{")
+    content = file.read_bytes()
+    assert held in content
+    file.write_bytes(content.replace(held, changed) if held else content[:-1])
     (tmp_path / "taken").write_text("a file")
     for place in ("cache", "taken"):
-        assert Describer(tmp_path / place).describe(target(plugin)).defaults["rate"] == 0.5
+        again = Describer(tmp_path / place).describe(target(plugin))
+        assert (again.card, again.defaults) == (first.card, first.defaults)
+    assert file.read_bytes() == content
 
 
 @pytest.mark.parametrize(

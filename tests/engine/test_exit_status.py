@@ -13,7 +13,7 @@ from engine_jobs import baselines, timing, training
 
 from lra.core.cells import ErrorCell
 from lra.core.errors import LONGEST
-from lra.core.findings import Finding
+from lra.core.findings import Finding, Tried
 from lra.core.protocol import Mechanism
 from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job, Outcome
@@ -110,17 +110,28 @@ def test_no_credential_is_in_anything_that_a_record_takes_from_others() -> None:
     sent = Outcome(
         status="error",
         failure=Failure(type="ValueError", message=words),
-        findings=(Finding(law="output", verdict="failed", detail=words),),
+        findings=(
+            Finding(law="output", verdict="failed", detail=words, tried=Tried(refused=(words,))),
+        ),
         metrics={"a": Metric(value=None, unit="s", why_null=words), "b": Metric.share(0.5)},
-        method={"decode_failed": words, "timer": secret, "declared_time": "O(n / m / d)", "n": 3},
+        method={
+            "decode_failed": words,
+            "timer": secret,
+            "declared_time": "O(n / m / d)",
+            "n": 3,
+            "untried": (words, "m / d"),
+            "card": {"title": [secret], "classes": 2},
+        },
     )
     found = outcome_of(ending(outcome=sent, tail=words), JOB)
     assert found.failure is not None
     assert (found.failure.message, found.failure.tail) == (told, told)
     assert [finding.detail for finding in found.findings] == [told]
+    assert [finding.tried for finding in found.findings] == [Tried(refused=(told,))]
     assert found.metrics["a"].why_null == told and found.metrics["b"] == sent.metrics["b"]
     assert found.method == {
         "decode_failed": told, "timer": "[masked]", "declared_time": "O(n / m / d)", "n": 3,
+        "untried": (told, "m / d"), "card": {"title": ["[masked]"], "classes": 2},
     }  # fmt: skip
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,9 @@ from processes import git
 from lra.core.errors import UsageError
 from lra.engine.gate import revision
 from lra.engine.gate.revision import build, commit_of, last_commit, merge_base, work_tree
+from lra.engine.process.temporary import sweep
 
+PYTHON_ITSELF = sys.executable
 PROJECT = '[project]\nname = "lra"\ndependencies = ["b", "a"]\n'
 PYTHON = """#!/bin/sh
 echo "$@" >> "$LRA_CACHE/asked"
@@ -103,6 +107,38 @@ def test_a_work_tree_is_gone_after_whatever_ends_it(home: Path, kind: type[BaseE
     with pytest.raises(kind), work_tree("v1") as tree:
         raise kind
     assert len(trees(home)) == 1 and not tree.parent.exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from lra.engine.gate import revision
+revision.HOME = Path(sys.argv[2])
+revision._install = lambda tree, new, name: (new.mkdir(), os.kill(os.getpid(), signal.SIGKILL))
+with revision.work_tree("v1") as tree:
+    revision.build("v1", tree, lambda line: None)
+"""
+"""A comparison that is killed while pip installs packages."""
+
+
+def test_what_a_kill_leaves_goes_with_the_next_run_and_the_next_installation(
+    home: Path, environments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    command = [PYTHON_ITSELF, "-c", KILLED, str(Path(__file__).parents[2]), str(home)]
+    assert subprocess.run(command).returncode == -signal.SIGKILL
+    (left,), (half,) = place.iterdir(), environments.iterdir()
+    assert left.name.startswith("lra-revision-") and len(trees(home)) == 2
+    sweep()
+    assert not list(place.iterdir())
+    with work_tree("v1") as tree:
+        built = build("v1", tree, [].append)
+        assert [file.name for file in environments.iterdir()] == [built.python.parents[1].name]
+    assert not half.exists() and len(trees(home)) == 1
 
 
 def test_in_a_hook_of_git_the_work_tree_is_still_ours(

@@ -29,6 +29,17 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+ROOT = Path(__file__).parents[2]
+OF_WORKERS = {
+    "lra/engine/process/torchrun.py",
+    "lra/identity/data.py",
+    "lra/identity/outcomes.py",
+    "lra/measure/compiled.py",
+    "lra/verify/made_again.py",
+}
+"""Files whose temporary folders lie in the folder of the server that started their process, or in
+a process of `lra identity check`."""
+
 OWNER = """
 import sys
 sys.path[:0] = sys.argv[1:]
@@ -46,7 +57,7 @@ input()
 
 @contextmanager
 def owner(place: Path) -> Iterator[subprocess.Popen[str]]:
-    folders = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+    folders = [str(ROOT), str(Path(__file__).parent)]
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", OWNER, *folders]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
@@ -75,6 +86,15 @@ def test_what_a_kill_of_everything_leaves_goes_with_the_next_run(place: Path) ->
         (one,) = place.iterdir()
         assert one == server._folder
     assert not list(place.iterdir())
+
+
+def test_nothing_of_a_run_makes_folders_that_no_run_would_sweep() -> None:
+    made = {
+        file.relative_to(ROOT).as_posix()
+        for file in (ROOT / "lra").rglob("*.py")
+        if "TemporaryDirectory" in file.read_text(encoding="utf-8")
+    }
+    assert made == OF_WORKERS
 
 
 def test_only_what_is_ours_and_left_is_removed(place: Path, tmp_path: Path) -> None:

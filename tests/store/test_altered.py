@@ -101,3 +101,17 @@ def test_a_field_that_a_later_version_gives_a_cell_is_part_of_its_hash(write, tm
     write(tmp_path, [plain])
     (found,) = Store(tmp_path).records()
     assert found.id == plain["id"] != found.cell.id
+
+
+@pytest.mark.parametrize("write", [loose, packed])
+def test_a_record_that_is_nested_without_end_is_left_out(write, tmp_path):
+    whole, nested = timed(0), timed(1)
+    write(tmp_path, [whole, nested | {"method": "HERE"}])
+    deep = b'{"x": ' + b"[" * 5000 + b"]" * 5000 + b"}"
+    for file in tmp_path.iterdir():
+        content = file.read_bytes()
+        if file.suffix == ".gz":
+            content = gzip.compress(gzip.decompress(content).replace(b'"HERE"', deep))
+        file.write_bytes(content.replace(b'"HERE"', deep))
+    with pytest.warns(StoreWarning, match="left out"):
+        assert ids(tmp_path) == {whole["id"]}

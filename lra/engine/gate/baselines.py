@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
 
 from lra.core.errors import StoreError, system_reason
 from lra.core.paths import path_kind
-from lra.core.protocol import Frozen
+from lra.core.protocol import Frozen, Positive
 from lra.verdict.baseline import Figures
 
 _Value = TypeVar("_Value")
+_NotNegative = Annotated[float, msgspec.Meta(ge=0.0)]
 _JOURNAL, _NOISE = "_journal.json", "_noise.json"
 """Names of these two files; no mechanism's name begins with an underscore."""
 
@@ -36,11 +37,11 @@ class Reason(Frozen, frozen=True):
 class Noise(Frozen, frozen=True):
     """Noise of one cell's time between equal builds."""
 
-    spread: float
+    spread: _NotNegative
     """Standard deviation of the logarithms of ratios between pairs of processes."""
-    allowed: float
+    allowed: _NotNegative
     """Slowdown, as a share, that is within the noise."""
-    pairs: int
+    pairs: Positive
 
 
 class Baselines:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from lra.core.errors import LraError
 from lra.core.records import Record
 from lra.engine.gate.revision import Build, torch_version
 from lra.engine.machine.provenance import last_line
+from lra.engine.process.temporary import temporary_folder
 from lra.store import Store
 
 AT_ONCE = 4
@@ -53,9 +53,9 @@ def time_interleaved(
             for side in order:
                 log(f"pair {turn - turns.start + 1} of {len(turns)}: {sides[side].name}, "
                      f"{', '.join(some)}")  # fmt: skip
-                with tempfile.TemporaryDirectory() as scratch:
+                with temporary_folder() as scratch:
                     # A sweep leaves its report in the current folder.
-                    found = Store(Path(scratch) / "store")
+                    found = Store(scratch / "store")
                     _sweep(sides[side], some, suite, device, found.path)
                     _copy_records(found, gathered[side], turn)
 

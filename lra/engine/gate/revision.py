@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from lra.core.hashing import value_hash
 from lra.core.protocol import Frozen
 from lra.engine.machine.host import cache_folder
 from lra.engine.machine.provenance import checkout, command_output, last_line, without_git_variables
+from lra.engine.process.temporary import sweep, temporary_folder
 
 HOME = Path(__file__).resolve().parents[3]
 """The folder of the running code."""
@@ -80,8 +80,8 @@ def merge_base(revision: str) -> str:
 def work_tree(revision: str) -> Iterator[Path]:
     """Check a revision out into a temporary work tree; yields its folder."""
     commit = commit_of(revision)
-    with tempfile.TemporaryDirectory(prefix="lra-revision-") as folder:
-        tree = Path(folder) / commit[:12]
+    with temporary_folder("lra-revision-") as folder:
+        tree = folder / commit[:12]
         try:
             _git("worktree", "add", "--quiet", "--detach", str(tree), commit)
             yield tree
@@ -104,10 +104,11 @@ def build(revision: str, tree: Path, log: Callable[[str], None]) -> Build:
         log(f"installing the packages of {revision}, once")
         shutil.rmtree(environment, ignore_errors=True)
         # Whole or absent: another check may be making the same one.
-        with tempfile.TemporaryDirectory(
-            prefix=".new-", dir=_create_environment(environment.parent)
-        ) as folder:
-            new = Path(folder) / "environment"
+        environment.parent.mkdir(parents=True, exist_ok=True)
+        # Hundreds of megabytes, where a kill came before the name.
+        sweep(environment.parent)
+        with temporary_folder(place=environment.parent) as folder:
+            new = folder / "environment"
             _install(tree, new, revision)
             try:
                 new.rename(environment)
@@ -122,11 +123,6 @@ def torch_version(one: Build) -> str:
     """Return the version of torch in a build's environment: `2.13.0+cpu`."""
     ask = "from importlib.metadata import version; print(version('torch'))"
     return command_output(str(one.python), "-c", ask) or "none"
-
-
-def _create_environment(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _requirements(tree: Path) -> str:

@@ -10,9 +10,7 @@ and no store gets figures that nobody asked for.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -24,6 +22,7 @@ from lra.engine.plan.suite import plan_suite
 from lra.engine.process.launch import ForkServer
 from lra.engine.process.run_jobs import Watch, run_jobs
 from lra.engine.process.runner import RunStopped
+from lra.engine.process.temporary import temporary_folder
 from lra.report.load.disturbed import SIGNS, disturbed
 from lra.report.words import count, percent
 from lra.store import Store
@@ -66,8 +65,8 @@ def measure(device: Device, rounds: int, watch: Watch) -> list[Record]:
     suite = load_suite(SUITE)
     blocks = tuple(msgspec.structs.replace(b, replicates=rounds) for b in suite.efficiency)
     spec = RunSpec(suite=msgspec.structs.replace(suite, efficiency=blocks), device=device)
-    with tempfile.TemporaryDirectory() as folder, ForkServer() as server:
-        jobs, store = plan_suite(spec), Store(Path(folder))
+    with temporary_folder() as folder, ForkServer() as server:
+        jobs, store = plan_suite(spec), Store(folder)
         try:
             found = run_jobs(store, server, jobs, due=lambda _: True, watch=watch, slots=1)
         except RunStopped as stopped:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from lra.core.catalogue import find
 from lra.core.cells import Device
 from lra.engine.gate import interleave
 from lra.engine.gate.baselines import Noise
+from lra.engine.process.temporary import temporary_folder
 from lra.report.load.select import Evidence, join
 from lra.report.words import count, percent, span
 from lra.verdict.baseline import Judgement, Outcome
@@ -63,9 +63,9 @@ class TimeComparison:
         A cell that looks slower is timed again with fresh pairs; it fails only where it is slower
         again.
         """
-        with tempfile.TemporaryDirectory() as folder:
-            first = self.changes(mechanisms, Path(folder))
-            asked = _cells_asked(Path(folder))
+        with temporary_folder() as folder:
+            first = self.changes(mechanisms, folder)
+            asked = _cells_asked(folder)
         again: dict[str, Line] = {}
         names = {line.after.row.mechanism for line in first.lines if self._is_suspect(line)}
         if suspects := sorted(names):
@@ -81,8 +81,8 @@ class TimeComparison:
         """Time mechanisms in both builds and compare; `keep` is a folder for the records."""
         # `_more_pairs` gives names; a mechanism runs by its reference (file.py:Class).
         asked = {find("mechanism", one).name: one for one in mechanisms}
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = keep or Path(scratch)
+        with temporary_folder() as scratch:
+            folder = keep or scratch
             self._time(mechanisms, range(self.pairs or PAIRS), folder)
             found = self._read(folder)
             more = {} if self.pairs else self._more_pairs(found)

@@ -11,6 +11,7 @@ import select
 import subprocess
 import sys
 import weakref
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from lra.core.cards import AttentionCard, PositionCard, TaskCard, cycle_card
 from lra.core.catalogue import Target
 from lra.core.errors import LraError, UsageError, unknown_name
 from lra.core.hashing import source_hash, value_hash
+from lra.core.paths import opened
 from lra.engine.plan.introspect import CARDS, Answer, Request
 from lra.engine.process.launch import environment
 from lra.engine.process.signals import signal_name
@@ -127,9 +129,8 @@ class Describer:
         """Return the answer to a request, from the cache if it is there."""
         key = _key(request)
         file = None if key is None else self._folder / f"{key}.json"
-        if file is not None:
-            with suppress(OSError, msgspec.MsgspecError):
-                return msgspec.json.decode(file.read_bytes(), type=Answer)
+        if file is not None and (kept := _kept(file)) is not None:
+            return kept
         answer = self._ask_child(request)
         # A package that is missing today may be installed tomorrow.
         if file is not None and answer.unavailable is None:
@@ -212,10 +213,25 @@ def _own_hash() -> str:
     return source_hash(introspect, *parts, leave_out=("lra.core",))
 
 
+def _kept(file: Path) -> Answer | None:
+    """Return the answer in a cache file; None where there is none, or not the one that was
+    written."""
+    with suppress(OSError, msgspec.MsgspecError), opened(file) as stream:
+        seal, _, data = (stream.read() or b"").partition(b"\n")
+        if seal == _seal(data):
+            return msgspec.json.decode(data, type=Answer)
+    return None
+
+
 def _keep(file: Path, data: bytes) -> None:
     """Write a cache file atomically; a cache that cannot be written only costs time."""
     temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
+        temporary.write_bytes(_seal(data) + b"\n" + data)
         temporary.replace(file)
+
+
+def _seal(data: bytes) -> bytes:
+    """Checksum of an answer: with another digit in it, a run would be of another configuration."""
+    return b"%08x" % zlib.crc32(data)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from lra.core import peers
 from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ShowCell
 from lra.core.errors import truncate, without_middle
+from lra.core.findings import Finding
 from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job, Outcome
 from lra.engine.process.error_text import publishable, whole_lines
@@ -22,8 +24,8 @@ from lra.engine.process.signals import signal_name
 ByLength = EfficiencyCell | ErrorCell
 """Kinds of cells that a plan has at several lengths."""
 
-NOTED = "_failed"
-"""Ending of the names of method notes on errors after a training."""
+NOTED = ("_failed", "untried")
+"""Endings of the names of method notes on errors, after a training or in the trial of laws."""
 TAIL = 4096
 """Largest number of characters that a record keeps of a worker's output."""
 WORDS = 4096
@@ -54,13 +56,13 @@ def outcome_of(ending: Ending, job: Job) -> Outcome:
     modules = [reference.partition(":")[0] for reference in (job.mechanism, job.task)]
     known = [place for place in (job.source, job.cache, checkpoints, *modules) if place]
     # Each is cut after it is masked: half a credential has no known shape.
-    findings = tuple(
-        msgspec.structs.replace(finding, detail=truncate(publishable(finding.detail, known)))
-        for finding in outcome.findings
-    )
+    findings = tuple(_publishable_finding(finding, known) for finding in outcome.findings)
 
     def words(text: str) -> str:
         return without_middle(publishable(text, known), WORDS)
+
+    def masked(text: str) -> str:
+        return without_middle(mask_credentials(text), WORDS)
 
     failure = outcome.failure and msgspec.structs.replace(
         outcome.failure,
@@ -76,11 +78,7 @@ def outcome_of(ending: Ending, job: Job) -> Outcome:
     }
     # Notes of errors alone have paths; other texts may be formulas.
     method = {
-        name: value
-        if not isinstance(value, str)
-        else words(value)
-        if name.endswith(NOTED)
-        else without_middle(mask_credentials(value), WORDS)
+        name: _with_each_text(value, words if name.endswith(NOTED) else masked)
         for name, value in outcome.method.items()
     }
     return msgspec.structs.replace(
@@ -146,6 +144,27 @@ def _at_length(cell: ByLength, twin: ByLength) -> ByLength:
     if isinstance(cell, ErrorCell) and isinstance(twin, ErrorCell):
         return msgspec.structs.replace(cell, length=twin.length, seed=twin.seed)
     return cell
+
+
+def _publishable_finding(finding: Finding, known: Sequence[str]) -> Finding:
+    """A finding with its texts of somebody's code as a record holds them."""
+    tried = finding.tried
+    if tried is not None and tried.refused:
+        refused = tuple(truncate(publishable(why, known)) for why in tried.refused)
+        tried = msgspec.structs.replace(tried, refused=refused)
+    detail = truncate(publishable(finding.detail, known))
+    return msgspec.structs.replace(finding, detail=detail, tried=tried)
+
+
+def _with_each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """A plain value with every text in it changed, however deep it lies."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_with_each_text(part, change) for part in value)
+    if isinstance(value, dict):
+        return {key: _with_each_text(part, change) for key, part in value.items()}
+    return value
 
 
 def _with_reason(named: tuple[str, Metric]) -> tuple[str, Metric]:

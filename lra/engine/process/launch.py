@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from lra.core.errors import LraError
+from lra.core.paths import real_path
 from lra.engine.process.error_text import whole_lines
 from lra.engine.process.fork_server import STATUS, kill_group
 from lra.engine.process.temporary import TemporaryFolder, sweep
@@ -199,7 +200,7 @@ def environment() -> dict[str, str]:
     """
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path),
+        "PYTHONPATH": os.pathsep.join(str(real_path(Path(entry))) for entry in sys.path),
         "PYTHONSAFEPATH": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONUNBUFFERED": "1",

@@ -1,6 +1,7 @@
 """Folders for temporary files, removed by their owner or else by the next run of the same user.
 
-Anyone may use such names in the temporary folder, so that a name proves nothing. A folder is ours
+They lie in the temporary folder, or beside something large that one of them is to become. Anyone
+may use such names there, so that a name proves nothing. A folder is ours
 by a file in it that its owner has locked. The kernel frees the lock however the owner ends, with
 all processes that inherited it.
 """
@@ -12,7 +13,8 @@ import os
 import shutil
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 _PREFIX = "lra-"
@@ -22,8 +24,8 @@ _MARK = ".lra-owner"
 class TemporaryFolder:
     """A folder of this process and of those that inherit `mark`, created here."""
 
-    def __init__(self, prefix: str = _PREFIX) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix=prefix))
+    def __init__(self, prefix: str = _PREFIX, place: Path | None = None) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
         # Locked before it gets its name: no other run takes the folder for an abandoned one.
         new = self.path / f"{_MARK}.new"
         self.mark = os.open(new, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -38,10 +40,17 @@ class TemporaryFolder:
         os.close(self.mark)
 
 
-def sweep() -> None:
-    """Remove the folders that killed runs of this user have left in the temporary folder; never the
-    target of a link."""
-    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+@contextmanager
+def temporary_folder(prefix: str = _PREFIX, place: Path | None = None) -> Iterator[Path]:
+    """Keep a folder while the context lasts; one that is left by a kill is swept."""
+    with closing(TemporaryFolder(prefix, place)) as folder:
+        yield folder.path
+
+
+def sweep(place: Path | None = None) -> None:
+    """Remove the folders that killed runs of this user have left in a place, by default the
+    temporary folder; never the target of a link."""
+    with suppress(OSError), os.scandir(place or tempfile.gettempdir()) as entries:
         for entry in entries:
             if entry.name.startswith(_PREFIX):
                 with suppress(OSError):
