@@ -75,6 +75,7 @@ def save(
     """
     content = {
         "run": run,
+        "sealed": True,
         "model": model.state_dict(),
         "optimiser": optimiser.state_dict(),
         "step": state.step,
@@ -133,8 +134,10 @@ def load(
     if not path.is_file():
         return None
     try:
-        _refuse_changed(path)
+        is_sealed = _is_sealed(path)
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        if content.get("sealed") and not is_sealed:
+            raise _ChangedError("it does not hold what was written")
         found = content["run"]
     except Exception as error:
         # torch's own message is about its settings, and proposes to run any code in the file.
@@ -175,18 +178,19 @@ def _seal(crc: int) -> bytes:
     return b"lra-crc32:%08x" % crc
 
 
-def _refuse_changed(path: Path) -> None:
-    """Raise `_ChangedError` for a file with another checksum than its seal's.
-
-    A file without a seal is of an earlier version, or is cut off, and torch notices that.
-    """
+def _is_sealed(path: Path) -> bool:
+    """Return whether a file ends in a seal; raises `_ChangedError` for another checksum than its
+    seal's."""
     end = len(_seal(0))
     size = max(path.stat().st_size - end, 0)
     with path.open("rb") as stream:
         stream.seek(size)
         seal = stream.read()
-    if seal.startswith(_seal(0)[:-8]) and seal != _seal(checksum(path, size)):
+    if not seal.startswith(_seal(0)[:-8]):
+        return False
+    if seal != _seal(checksum(path, size)):
         raise _ChangedError("it does not hold what was written")
+    return True
 
 
 def _sync_folder(folder: Path) -> None:

@@ -59,6 +59,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     checksums: dict[SplitName, int] = {}
     """CRC-32 of each split's file; empty in a set that an earlier version made."""
     origin: Origin | None = None
+    key: str = ""
+    """Hash of all that decides what stands here; empty in a set that an earlier version made."""
     checksum: int | None = None
     """CRC-32 of all else that stands here; None in a set that an earlier version made."""
 
@@ -80,7 +82,7 @@ def read_facts(folder: Path) -> Facts:
     try:
         told = msgspec.json.decode((folder / _FILE).read_bytes())
         facts = msgspec.convert(told, Facts)
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
         raise DataError(
             f"'{folder}' is no whole prepared set: facts.json is missing or unreadable; "
             f"delete the folder if it holds nothing else, and run again"

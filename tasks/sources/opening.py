@@ -17,7 +17,7 @@ from tasks.contract import Task
 from tasks.sources.data_hash import level
 from tasks.sources.facts import refuse_unfit, whole_set
 from tasks.sources.files import expanded
-from tasks.sources.prepared import open_prepared
+from tasks.sources.prepared import open_kept, open_prepared
 from tasks.sources.preparing import (
     QUIET,
     Watch,
@@ -53,7 +53,7 @@ def open_or_prepare(
     """
     if folder.is_dir():
         try:
-            return open_prepared(folder)
+            return open_kept(folder)
         except DataError as error:
             # A record keeps no path, so that its reader has to be told where to look.
             raise DataError(f"{error}; 'lra doctor' says where the cache is") from error

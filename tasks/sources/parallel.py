@@ -20,7 +20,7 @@ from lra.core.errors import DataError
 from lra.core.protocol import DataSpec
 from tasks.contract import Task
 from tasks.sources.opening import built
-from tasks.sources.prepared import open_prepared
+from tasks.sources.prepared import open_kept
 from tasks.sources.preparing import (
     QUIET,
     Stretch,
@@ -47,7 +47,7 @@ def generate(
     """
     task = built(reference, spec)
     if folder.is_dir():
-        open_prepared(folder)
+        open_kept(folder)
         return False
     due = stretches(task, spec.rows)
     with _makers(reference, spec, due, processes) as made:

@@ -40,6 +40,16 @@ def write_set(data: Dataset, task: str, folder: Path) -> Facts:
     )
 
 
+def open_kept(folder: Path) -> Dataset:
+    """Map a set of the cache into memory, where folders are called by the key of their set.
+
+    Raises `DataError` as `open_prepared` does, and where the set is that of another folder.
+    """
+    if read_facts(folder).key not in ("", folder.name):
+        raise damaged(folder, "it holds another set")
+    return open_prepared(folder)
+
+
 def open_prepared(folder: Path) -> Dataset:
     """Map a prepared set into memory; `DataError` if a file is missing, cut short or unreadable, is
     not the one that was written, or holds what no model of the set can take."""

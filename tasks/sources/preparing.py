@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from lra.core.dataset import SPLITS, Dataset, Split, SplitName
@@ -178,7 +179,7 @@ def make_set(
                 raise DataError(f"{what} has no rows for {split}; give a source with more rows")
         wrap = task.real_dataset if real else task.dataset
         data = wrap({split: draft.split(split) for split in SPLITS})
-        _write(data, named, draft, folder, finish)
+        _write(data, named, key, draft, folder, finish)
 
 
 def _sound(
@@ -200,6 +201,7 @@ def _sound(
 def _write(
     data: Dataset,
     named: str,
+    key: str,
     draft: Draft,
     folder: Path,
     finish: Callable[[Dataset, Facts, Path], Facts],
@@ -217,5 +219,5 @@ def _write(
             if what := misfit(replace(data, length=facts.length), split):
                 draft.drop()
                 raise DataError(f"{named}: {name} {what}; mend the task")
-        write_facts(facts, files)
+        write_facts(msgspec.structs.replace(facts, key=key), files)
         files.rename(folder)

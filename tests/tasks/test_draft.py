@@ -94,19 +94,22 @@ def content(folder):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("undisturbed") / "set"
-    made(folder)
-    return content(folder)
+    """The files of a set of each key."""
+    place, found = tmp_path_factory.mktemp("undisturbed"), {}
+    for key in "ab":
+        made(place / key, key=key)
+        found[key] = content(place / key)
+    return found
 
 
 @pytest.fixture
 def goes_on(tmp_path, undisturbed):
     """The next process finds so many whole parts and comes to the same bytes, and nothing else."""
 
-    def check(done, **asked):
-        watch = made(tmp_path / "set", **asked)
+    def check(done, key="a", **asked):
+        watch = made(tmp_path / "set", key=key, **asked)
         assert watch.done == done and watch.made == [f"part {n}" for n in range(done, 5)]
-        assert content(tmp_path / "set") == undisturbed
+        assert content(tmp_path / "set") == undisturbed[key]
         assert [path.name for path in tmp_path.iterdir()] == ["set"]
 
     return check
@@ -271,7 +274,7 @@ def beside(folder, begin_at, act=lambda: None):
 
 def test_the_second_process_waits_and_finds_the_set(tmp_path, undisturbed):
     second = beside(tmp_path / "set", (1, 0))
-    assert second.done is None and content(tmp_path / "set") == undisturbed
+    assert second.done is None and content(tmp_path / "set") == undisturbed["a"]
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
 
 
@@ -284,7 +287,7 @@ def test_the_second_process_goes_on_where_the_first_gave_up(
     monkeypatch.setattr(Names, "begun", lambda watch, parts, done: found.append(done))
     with pytest.raises(KeyboardInterrupt):
         beside(tmp_path / "set", (whole, 3), raising(KeyboardInterrupt()))
-    assert found == [0, whole] and content(tmp_path / "set") == undisturbed
+    assert found == [0, whole] and content(tmp_path / "set") == undisturbed["a"]
 
 
 def test_tokens_of_two_types_are_a_fault_of_the_reader(tmp_path):
@@ -329,5 +332,5 @@ def test_a_draft_that_is_being_removed_is_nobody_else_s(tmp_path, monkeypatch, u
         with pytest.raises(DataError, match="row 5"):
             made(tmp_path / "set", at(3, 4, raising(DataError("row 5: wrong"))), real=True)
     other.join(10)
-    assert left[0] == [] and second.done == 0 and content(tmp_path / "set") == undisturbed
+    assert left[0] == [] and second.done == 0 and content(tmp_path / "set") == undisturbed["a"]
     assert [path.name for path in tmp_path.iterdir()] == ["set"]

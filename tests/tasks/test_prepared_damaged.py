@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from itertools import count
 
 import numpy as np
@@ -48,7 +49,7 @@ def changed(path, place, bit=0):
 def without_checksums(folder):
     """A set as earlier versions made it."""
     facts = json.loads((folder / "facts.json").read_bytes())
-    del facts["checksums"], facts["checksum"]
+    del facts["checksums"], facts["checksum"], facts["key"]
     (folder / "facts.json").write_text(json.dumps(facts))
 
 
@@ -94,6 +95,22 @@ def test_any_digit_of_its_facts_is_damage(folder):
             opened(folder)
         put(path, whole)
     opened(folder)
+
+
+def test_another_whole_set_in_its_folder_is_damage(folder, tmp_path):
+    other = tmp_path / "2a5e"
+    open_or_prepare(ListOps(ListOpsConfig(data_seed=2), length=64), SPEC, None, other)
+    shutil.rmtree(folder)
+    other.rename(folder)
+    for read in (lambda: opened(folder), lambda: generate("listops", SPEC, folder, 1)):
+        with pytest.raises(DataError, match="1f3c': it holds another set"):
+            read()
+
+
+def test_facts_that_are_nested_without_end_are_damage(folder):
+    put(folder / "facts.json", b"[" * 100_000)
+    with pytest.raises(DataError, match=r"facts\.json is missing or unreadable"):
+        opened(folder)
 
 
 def test_a_set_of_an_earlier_version_is_read(folder):

@@ -77,8 +77,21 @@ def test_everything_comes_back(toy: ModuleType, kept: Kept) -> None:
 @pytest.mark.parametrize("more", [{}, {"stacked": 3}], ids=["no checksum", "more"])
 def test_a_checkpoint_of_an_earlier_version_is_read(kept: Kept, more: dict[str, int]) -> None:
     kept.save()
-    torch.save({**torch.load(kept.path, weights_only=True), **more}, kept.path)
+    content = torch.load(kept.path, weights_only=True)
+    del content["sealed"]
+    torch.save({**content, **more}, kept.path)
     assert kept.read_step() == 9
+
+
+def test_weights_and_seal_that_both_changed_are_damage(kept: Kept) -> None:
+    kept.save()
+    whole = bytearray(kept.path.read_bytes())
+    weight = next(iter(kept.model.state_dict().values())).numpy().tobytes()
+    for place in (whole.index(weight), whole.rindex(b"lra-crc32")):
+        whole[place] ^= 1
+    kept.path.write_bytes(whole)
+    with pytest.raises(LraError, match=r"'a\.pt' \(it does not hold what was written\)"):
+        kept.load()
 
 
 def test_no_file_is_a_fresh_start_and_another_trainings_is_refused(kept: Kept) -> None:
