@@ -85,6 +85,21 @@ def in_body(
             f"task '{task}' needs {_NOUNS[needed]}, and model.body asks for "
             f"{_NOUNS[model.body]}; leave it out"
         )
+    if model.slots is not UNSET:
+        raise UsageError(
+            f"task '{task}': model.slots is filled by the plan; name mechanisms with --slot, or as "
+            "slots of the task in a scale file"
+        )
+    if needed == "encoder" and model.form is not UNSET:
+        raise UsageError(
+            f"task '{task}' needs an encoder, whose form is the Long Range Arena's; leave "
+            "model.form out"
+        )
+    if needed != "encoder_decoder" and model.decoder_position is not UNSET:
+        raise UsageError(
+            f"task '{task}' needs {_NOUNS[needed]}, which has one position scheme; name it as "
+            "model.position, and leave model.decoder_position out"
+        )
     if needed == "decoder":
         return model.by_token()
     if needed == "encoder_decoder":
