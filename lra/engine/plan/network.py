@@ -77,8 +77,8 @@ def in_body(
         )
     if slots and needed != "encoder_decoder":
         raise UsageError(
-            f"task '{task}' needs {_NOUNS[needed]}, which has no slots; leave --slot out, or name "
-            "a task from sequence to sequence"
+            f"task '{task}' needs {_NOUNS[needed]}, which has no slots; leave slots out (--slot, "
+            "or those of its scale or suite), or name a task from sequence to sequence"
         )
     if model.body is not UNSET and model.body != needed:
         raise UsageError(
