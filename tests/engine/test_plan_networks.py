@@ -155,6 +155,13 @@ def test_a_preset_of_two_stacks_has_positions_for_each(spec: RunSpec) -> None:
         ({"slots": dict.fromkeys(("encoder", "decoder", "cross"), "full")}, "--impl"),
         ({"mechanisms": ("sdpa+",)}, "sdpa"),
         ({"mechanisms": ("sdpa+nobody",)}, "nobody"),
+        (
+            {"tasks": ("reverse",), "settings": {"model.slots": '{cross = {name = "mean"}}'}},
+            "--slot",
+        ),
+        ({"tasks": ("text",), "settings": {"model.form": "{}"}}, "model.form"),
+        ({"tasks": ("text",), "settings": {"model.decoder_position": "none"}}, "model.position"),
+        ({"tasks": ("bytes",), "settings": {"model.decoder_position": "none"}}, "model.position"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(
@@ -163,6 +170,15 @@ def test_what_does_not_fit_together_is_refused(
     with pytest.raises(UsageError) as found:
         plan_suite(replace(spec, **wrong))
     assert words in str(found.value) and "\n" not in str(found.value)
+
+
+def test_a_mechanism_of_a_slot_that_cannot_be_imported_is_one_line(
+    spec: RunSpec, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("import nowhere_at_all\n")
+    with pytest.raises(UsageError, match=r"^[^\n]*broken[^\n]*nowhere_at_all[^\n]*$"):
+        plan_suite(replace(spec, tasks=("reverse",), slots={"cross": str(broken)}))
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,8 @@ def test_an_approximate_state_is_allowed_and_said(monkeypatch: pytest.MonkeyPatc
         {"limit": 0},
         {"tokens": torch.zeros(2, 0, dtype=torch.int64)},
         {"tokens": torch.zeros(0, 7, dtype=torch.int64)},
+        {"tokens": torch.full((3, 7), 11)},
+        {"tokens": torch.full((3, 7), -1)},
         {"mask": torch.arange(7) < torch.tensor([[7], [0], [3]])},
     ],
 )

@@ -77,13 +77,28 @@ def in_body(
         )
     if slots and needed != "encoder_decoder":
         raise UsageError(
-            f"task '{task}' needs {_NOUNS[needed]}, which has no slots; leave --slot out, or name "
-            "a task from sequence to sequence"
+            f"task '{task}' needs {_NOUNS[needed]}, which has no slots; leave slots out (--slot, "
+            "or those of its scale or suite), or name a task from sequence to sequence"
         )
     if model.body is not UNSET and model.body != needed:
         raise UsageError(
             f"task '{task}' needs {_NOUNS[needed]}, and model.body asks for "
             f"{_NOUNS[model.body]}; leave it out"
+        )
+    if model.slots is not UNSET:
+        raise UsageError(
+            f"task '{task}': model.slots is filled by the plan; name mechanisms with --slot, or as "
+            "slots of the task in a scale file"
+        )
+    if needed == "encoder" and model.form is not UNSET:
+        raise UsageError(
+            f"task '{task}' needs an encoder, whose form is the Long Range Arena's; leave "
+            "model.form out"
+        )
+    if needed != "encoder_decoder" and model.decoder_position is not UNSET:
+        raise UsageError(
+            f"task '{task}' needs {_NOUNS[needed]}, which has one position scheme; name it as "
+            "model.position, and leave model.decoder_position out"
         )
     if needed == "decoder":
         return model.by_token()

@@ -88,10 +88,10 @@ class Planner:
 
         def chosen(name: str) -> tuple[Mechanism, AttentionCard]:
             target = catalogue.find("mechanism", name)
-            mechanism = self.in_scale(target, scale, rules, task)
-            card = self.described(target).card
-            assert isinstance(card, AttentionCard), "an unavailable one has no configuration"
-            return mechanism, card
+            found = self.described(target)
+            if not isinstance(found.card, AttentionCard):
+                raise UsageError(f"mechanism '{name}' is unavailable: {found.unavailable}")
+            return self.in_scale(target, scale, rules, task), found.card
 
         model, form = scale.model_spec(task.name), asked.preset or preset or settings.preset
         published = None if form is None else load_preset(form)

@@ -53,7 +53,7 @@ def greedy(
     where the mask is True, and begins with `start`, one for all or (B,). `first` is the token of
     the model's first answer, where it answers with fewer tokens than it reads. Rows that ended give
     `pad`, and score 0 for it. With `ban_trigrams` no row has the same three tokens in a row twice,
-    those given to a decoder included.
+    those given to a decoder included; where every token is banned it has token 0, and scores -inf.
 
     The model is left in evaluation mode. Raises `UsageError` for tokens outside of the vocabulary
     and for nothing to generate from, `UnsupportedError` for a mechanism that does not decode and

@@ -54,15 +54,6 @@ def opened(
     """
     model.eval()
     vocabulary = vocabulary_of(model)
-    for name, token in (("start", start), ("end", end), ("pad", pad)):
-        if token is None:
-            continue
-        lowest, highest = (int(end) for end in torch.as_tensor(token).aminmax())
-        if lowest < 0 or highest >= vocabulary:
-            raise UsageError(
-                f"the {name} token {lowest if lowest < 0 else highest} is not in the vocabulary of "
-                f"{vocabulary}; choose 0 to {vocabulary - 1}"
-            )
     if limit < 1:
         raise UsageError(f"a generation of {limit} tokens was asked for; choose 1 or more")
     if given_BN.shape[0] == 0 or given_BN.shape[1] == 0:
@@ -70,6 +61,16 @@ def opened(
             f"nothing to generate from, as the tokens given have shape {tuple(given_BN.shape)}; "
             "give one row or more, of one token or more"
         )
+    for name, token in (("given", given_BN), ("start", start), ("end", end), ("pad", pad)):
+        if token is None:
+            continue
+        # torch has no extremes of uint16, which a batch's tokens may be of.
+        lowest, highest = (int(end) for end in torch.as_tensor(token).long().aminmax())
+        if lowest < 0 or highest >= vocabulary:
+            raise UsageError(
+                f"the {name} token {lowest if lowest < 0 else highest} is not in the vocabulary of "
+                f"{vocabulary}; choose 0 to {vocabulary - 1}"
+            )
     if isinstance(model, SequenceModel):
         return _from_source(model, given_BN, mask_BN, start, limit, first)
     if start is not None or mask_BN is not None:
