@@ -27,6 +27,8 @@ EXAMPLES = 64
 MOST_WEIGHTS = 2**22
 """Largest number of weights of one layer and example, heads times N M; larger ones are not looked
 at."""
+ALL_WEIGHTS = 2**25
+"""Largest number of weights of one layer and all examples: a quarter of a gibibyte in float64."""
 
 
 @torch.no_grad()
@@ -44,8 +46,11 @@ def measure_cross_maps(
         return None
     rows = _longest(split)
     sources, targets = split.lengths[rows[0]].tolist()
-    if crosses[0].dims.heads * sources * targets > MOST_WEIGHTS:
+    computed = sources * targets if length is None else length**2
+    weights = crosses[0].dims.heads * computed
+    if weights > MOST_WEIGHTS:
         return None
+    rows = rows[: max(1, ALL_WEIGHTS // weights)]
     batch = Collator(split, length=length, rules=rules)(rows).to(device)
     with _calls(crosses) as calls:
         forward(model, batch, None)

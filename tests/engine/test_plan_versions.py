@@ -68,3 +68,32 @@ def _name(cell: object) -> str:
         case EfficiencyCell():
             return "whole model" if cell.level == "model" else f"{cell.mode} {cell.execution}"
     return ""
+
+
+FULL, SDPA = "mechanism/full", "mechanism/sdpa"
+
+
+@pytest.mark.parametrize(
+    ("task", "slots", "beside"),
+    [
+        # The source is read, and the answer written, by what stands in the slots for it.
+        ("reverse", ("encoder", "decoder"), {"look", f"{FULL}/oracle", f"{FULL}/decode",
+                                             f"{SDPA}/decode"}),
+        ("reverse", ("cross",), {"look", f"{SDPA}/oracle", f"{SDPA}/decode", f"{FULL}/decode"}),
+        ("reverse", ("decoder", "cross"), {"look", f"{SDPA}/oracle", f"{SDPA}/decode"}),
+        # Nothing is written where an answer goes on from no other.
+        ("lookup", ("encoder", "decoder"), {"look", f"{FULL}/oracle"}),
+    ],
+)  # fmt: skip
+def test_an_encoder_decoder_depends_on_the_parts_that_its_slots_use(
+    task: str, slots: tuple[str, ...], beside: set[str], cache: Path
+) -> None:
+    block = QualityBlock(scale="mini", tasks=(task,))
+    spec = RunSpec(
+        suite=Suite(name="one", title="One", quality=(block,)), mechanisms=("full",), device="cpu",
+        machines={"cpu": MACHINE}, cache=str(cache), baselines=False,
+        slots=dict.fromkeys(slots, "sdpa"),
+    )  # fmt: skip
+    (cell,) = (job.cell for job in plan_suite(spec) if isinstance(job.cell, QualityCell))
+    parts = {name for name in cell.versions if name == "look" or name.startswith("mechanism/")}
+    assert parts == {FULL, SDPA, *beside}

@@ -68,3 +68,16 @@ def test_a_map_survives_a_record_and_a_damaged_one_is_refused() -> None:
     assert again.shares_NM() == pytest.approx(shares_NM, abs=1 / 255)
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({**msgspec.to_builtins(packed), "sources": 3}, CrossMap)
+
+
+def test_fewer_examples_are_weighed_where_their_weights_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heads, padded = SIZE.heads, 6
+    data = split(*[(5, 4)] * 9)
+    monkeypatch.setattr("lra.measure.cross_maps.ALL_WEIGHTS", 3 * heads * padded**2)
+    device = torch.device("cpu")
+    padded_out = measure_cross_maps(model(), data, device, rules="fixed", length=padded)
+    as_long_as_they_are = measure_cross_maps(model(), data, device, rules="fixed", length=None)
+    assert padded_out is not None and padded_out.examples == 3
+    assert as_long_as_they_are is not None and as_long_as_they_are.examples == 5

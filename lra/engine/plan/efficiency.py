@@ -118,7 +118,7 @@ def _context_versions(
     sizes = () if card is None else (card.vocabulary, card.classes, card.inputs)
     return {
         **declared(of_model(model, inputs=1 if card is None else card.inputs)),
-        **run.network_versions(model, *(parts if mode == "decode" else ())),
+        **run.network_versions(model, lambda *_: parts if mode == "decode" else ()),
         f"sizes/{task.name}": value_hash(sizes),
     }
 

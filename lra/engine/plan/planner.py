@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -127,14 +127,18 @@ class Planner:
         """Return the version of a task's data, as the run has it."""
         return data_version(task, real=task.name in self.sources)
 
-    def network_versions(self, model: ModelSpec, *parts: str) -> Versions:
+    def network_versions(
+        self, model: ModelSpec, parts: Callable[[SlotName, Target], Iterable[str]]
+    ) -> Versions:
         """Return the versions of what a network names beside the mechanism that is measured:
-        positions, and mechanisms of other slots with `parts` of them, such as `decode`."""
+        positions, and mechanisms of other slots with the `parts` that their slot uses, such as
+        `decode`."""
         found = position_version(model.position)
         if model.decoder_position is not UNSET:
             found |= position_version(model.decoder_position)
-        for one in {} if model.slots is UNSET else model.slots.values():
-            found |= self.versions_of(catalogue.find("mechanism", one.name), *parts)
+        for slot, one in ({} if model.slots is UNSET else model.slots).items():
+            target = catalogue.find("mechanism", one.name)
+            found |= self.versions_of(target, *parts(slot, target))
         return found
 
     def mechanism_for(self, target: Target, chosen: Mapping[str, Any]) -> Mechanism:

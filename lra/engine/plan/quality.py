@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
+from msgspec import UNSET
 
 from lra.core import catalogue
-from lra.core.cards import AttentionCard, TaskMetric
+from lra.core.cards import AttentionCard, TaskCard, TaskMetric
 from lra.core.catalogue import CONTROLS, EXACT, Target
 from lra.core.cells import BaselineCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.hashing import value_hash
-from lra.core.protocol import DataSpec, ModelSpec, Rules, TrainSpec
+from lra.core.protocol import SLOTS, DataSpec, ModelSpec, Rules, SlotName, TrainSpec
 from lra.core.scales import QualityBlock, Scale, load_scale
 from lra.core.versions import Versions, declared, of_training
 from lra.engine.jobs import Job
 from lra.engine.plan.data import data_spec, refuse_misspelled_tasks
+from lra.engine.plan.describe import Card
 from lra.engine.plan.devices import refuse_devices
 from lra.engine.plan.planner import Planner, portable_part
 from lra.engine.plan.versions import measure_hash
@@ -129,7 +131,7 @@ def _versions(
     training: TrainSpec,
 ) -> Versions:
     """Versions of all code that a training uses."""
-    card, own = run.card_of(task), run.described(target).card
+    card = run.card_of(task)
     used = of_training(
         model,
         training,
@@ -137,22 +139,46 @@ def _versions(
         inputs=1 if card is None else card.inputs,
         device=run.spec.device,
     )
-    parts = portable_part(run.spec.device, training.execution)
-    if isinstance(own, AttentionCard) and own.weights == "convex":
-        # Its record has the trained attention, by the oracle.
-        used.append("look")
-        parts.append("oracle")
-    if isinstance(own, AttentionCard) and own.capabilities.decode != "none":
-        # And the agreement of decoding, where each token has a label.
-        parts += ["decode"] if model.pooling == "none" else []
-    if data.order == "shuffled":
-        used.append("data/shuffled")
+    named = {} if model.slots is UNSET else model.slots
+    reader = catalogue.find("mechanism", named["cross"].name) if "cross" in named else target
+    looks = _is_convex(run.described(reader).card)
+
+    def parts(slot: SlotName, mechanism: Target) -> list[str]:
+        beside = _parts_beside(run.described(mechanism).card, slot, model, card)
+        return portable_part(run.spec.device, training.execution) + beside
+
+    used += ["look"] * looks + ["data/shuffled"] * (data.order == "shuffled")
+    own = {part for slot in SLOTS if slot not in named for part in parts(slot, target)}
     return {
         **declared(used),
-        **run.network_versions(model),
-        **run.versions_of(target, *parts),
+        **run.network_versions(model, parts),
+        **run.versions_of(target, *sorted(own)),
         **run.data_version(task),
     }
+
+
+def _parts_beside(
+    mechanism: Card | None, slot: SlotName, model: ModelSpec, task: TaskCard | None
+) -> list[str]:
+    """Parts of a mechanism in a slot that a training's record uses beside the training: the oracle
+    for the trained attention, and decoding for what the model does token by token. In a stack of
+    its own a mechanism fills all slots."""
+    if not isinstance(mechanism, AttentionCard):
+        return []
+    found = ["oracle"] if slot == "cross" and _is_convex(mechanism) else []
+    can, is_pair = mechanism.capabilities, model.body == "encoder_decoder"
+    if is_pair:
+        decodes = task is not None and task.answers_first is not None
+    else:
+        decodes = model.pooling == "none"
+    steps = (slot == "decoder" and can.decode != "none") or (
+        slot == "cross" and is_pair and can.cross_decode != "none"
+    )
+    return found + ["decode"] * (decodes and steps)
+
+
+def _is_convex(mechanism: Card | None) -> bool:
+    return isinstance(mechanism, AttentionCard) and mechanism.weights == "convex"
 
 
 def _rates(run: Planner, scale: Scale, rules: Rules) -> tuple[float, ...]:
