@@ -53,8 +53,7 @@ def _by_precision(dtype: str) -> tuple[int, str]:
 def _reasons(tried: list[Tried]) -> Iterator[str]:
     """Yield the sizes that could not be tried, once for each reason, with the shortest of them."""
     sizes_by_reason: dict[str, list[str]] = {}
-    for refusal in sorted({refusal for one in tried for refusal in one.refused}):
-        sizes, _, why = refusal.partition(": ")
+    for sizes, why in sorted({own for one in tried for own in one.refusals.items()}):
         sizes_by_reason.setdefault(why, []).append(sizes)
     for why, all_sizes in list(sizes_by_reason.items())[:MOST_REASONS]:
         yield f"not tried with {min(all_sizes, key=len)}: {why}"

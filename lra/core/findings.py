@@ -110,8 +110,8 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dtypes: tuple[str, ...] = ()
     dropout: float = 0.0
     """Greatest rate."""
-    refused: tuple[str, ...] = ()
-    """Sizes that it cannot be built in, and why."""
+    refusals: dict[str, str] = {}
+    """Why it cannot be built in some sizes, by these."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -18,6 +18,10 @@ _Table = TypeVar("_Table")
 Figure = Literal["steps", "gigabytes"]
 Percent = Annotated[float, msgspec.Meta(ge=0.0, le=100.0)]
 Setting = bool | int | float | str
+Tested = Literal["best", "last", "best, late", "best, validated on test", "last, validated on test"]
+"""Tested checkpoint: best and last as in our own protocol. late: the first ones do not count."""
+OFF = "none"
+"""Stated value of a part that is off."""
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -80,9 +84,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Fields of `ModelSpec`."""
     training: dict[str, Setting] = {}
     """Fields of `TrainSpec`; the rate of `rsqrt` is the factor over the root of the step. A part
-    stated to be off is "none"."""
-    selection: str = ""
-    """Checkpoint that was tested, in words."""
+    stated to be off is `OFF`."""
+    tested: Tested | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings that are no fields of our protocol."""
@@ -97,7 +100,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             length=self.length or shared.length,
             model={**shared.model, **self.model},
             training={**shared.training, **self.training},
-            selection=self.selection or shared.selection,
+            tested=self.tested or shared.tested,
         )
 
 

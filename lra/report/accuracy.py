@@ -24,7 +24,7 @@ from lra.report.load.measurement import protocol_hash
 from lra.report.load.select import Evidence
 from lra.report.load.settings import QualitySetting
 from lra.report.load.versions import data_hash
-from lra.report.words import differing, flat
+from lra.report.words import differing, leaves
 from lra.verdict.accuracy import mean_interval
 
 AVERAGED = ("listops", "text", "retrieval", "image", "pathfinder")
@@ -237,7 +237,8 @@ def _columns(evidence: Evidence, own: pd.DataFrame) -> tuple[Column, ...]:
 def _differences(cells: Sequence[QualityCell]) -> list[str]:
     """Words for the differences between the protocols of one task; empty for a single protocol."""
     settings = [
-        flat({"data": cell.data, "model": cell.model, "training": cell.training}) for cell in cells
+        leaves({"data": cell.data, "model": cell.model, "training": cell.training})
+        for cell in cells
     ]
     for one, cell in zip(settings, cells, strict=True):
         del one["data.hash"]

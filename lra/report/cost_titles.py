@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from lra.core.errors import UsageError
 from lra.core.scales import load_scale
 from lra.report.load.settings import CostSetting
-from lra.report.words import apart, differing, flat
+from lra.report.words import apart, differing, leaves
 
 
 def parts_of(settings: Sequence[CostSetting]) -> dict[str, tuple[str, ...]]:
@@ -22,7 +23,7 @@ def parts_of(settings: Sequence[CostSetting]) -> dict[str, tuple[str, ...]]:
     found = {one.id: one.parts for one in settings}
     for group in alike.values():
         models = [one for one in group if one.model is not None]
-        own = [flat(one.model) for one in models]
+        own = [leaves(one.model) for one in models]
         for one, text in zip(models, differing([*own, *_shipped(models[:1])]), strict=False):
             if text:
                 first, *rest = one.parts
@@ -30,14 +31,14 @@ def parts_of(settings: Sequence[CostSetting]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _shipped(models: Sequence[CostSetting]) -> list[dict[str, str]]:
+def _shipped(models: Sequence[CostSetting]) -> list[dict[str, Any]]:
     """Fields of the model in a shipped scale; empty for a scale of somebody's own."""
     for one in models:
         try:
             model = load_scale(one.scale).model_spec(one.task)
         except UsageError:
             continue
-        return [flat(msgspec.structs.replace(model, causal=one.direction == "causal"))]
+        return [leaves(msgspec.structs.replace(model, causal=one.direction == "causal"))]
     return []
 
 

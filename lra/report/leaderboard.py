@@ -301,6 +301,9 @@ def _crossings(analysis: Analysis, setting: CostSetting | None, mode: Mode) -> d
         rows = rows.assign(tried=rows["lengths"].map(len))
         order = ["origin", "tried", "variant"]
         for _, row in rows.sort_values(order, ascending=[False, False, True]).iterrows():
+            if row["found"] is None and not row["lost"]:
+                # Exact attention was not measured at the same lengths.
+                continue
             for name in (row["variant"], row["mechanism"]):
                 found.setdefault(name, crossover_value(row))
     return found

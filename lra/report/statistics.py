@@ -15,9 +15,8 @@ from lra.core.catalogue import CONTROLS, EXACT, NO_MIXING
 from lra.report.accuracy import ACCURACY, Accuracies, scored
 from lra.report.load.measurement import measured
 from lra.report.load.select import Evidence
-from lra.report.load.versions import among, apart, measuring, text
+from lra.report.load.versions import Pairs, among, apart, measuring
 from lra.report.rows import Key, of, row_keys
-from lra.verdict.accuracy import Accuracies as BySeed
 from lra.verdict.accuracy import (
     Difference,
     Ranks,
@@ -27,6 +26,9 @@ from lra.verdict.accuracy import (
 )
 
 LEVEL = 0.05
+_Part = tuple[str, Pairs]
+"""Protocol of a task, and versions of the measuring code."""
+_BySeed = Mapping[_Part, Mapping[int, float]]
 
 
 class Pair(NamedTuple):
@@ -80,8 +82,9 @@ def statistics(evidence: Evidence, scores: Accuracies) -> Statistics | None:
     measured_by = [measuring(measured(evidence.records[id])) for id in ids]
     features = apart(set(measured_by))
     # No test compares two versions of the measuring code.
-    versions = [text(among(pairs, features)) for pairs in measured_by]
-    own = own.assign(part=own["protocol"] + " " + pd.Series(versions, own.index, dtype=object))
+    versions = [among(pairs, features) for pairs in measured_by]
+    parts = list(zip(own["protocol"], versions, strict=True))
+    own = own.assign(part=pd.Series(parts, own.index, dtype=object))
     known = {key: _by_seed(of(own, key)) for key in row_keys(own)}
     known = {key: one for key, one in known.items() if _has_several(one, wanted)}
     if len(known) < 2:
@@ -114,29 +117,29 @@ def _anchor(order: Sequence[Key], name: str) -> Key | None:
     return min(own, key=lambda key: key.origin != "run", default=None)
 
 
-def _by_seed(own: pd.DataFrame) -> dict[str, dict[int, float]]:
+def _by_seed(own: pd.DataFrame) -> dict[_Part, dict[int, float]]:
     """Accuracies by task and version of the measuring code, then by seed."""
-    found: dict[str, dict[int, float]] = defaultdict(dict)
+    found: dict[_Part, dict[int, float]] = defaultdict(dict)
     for part, seed, value in zip(own["part"], own["seed"], own["value"], strict=True):
         found[part][int(seed)] = float(value)
     return dict(found)
 
 
-def _merged(one: BySeed) -> dict[str, dict[int, float]]:
+def _merged(one: _BySeed) -> dict[str, dict[int, float]]:
     """Accuracies by task alone, then by seed."""
     found: dict[str, dict[int, float]] = defaultdict(dict)
-    for task, seeds in one.items():
-        found[task.partition(" ")[0]] |= seeds
+    for (task, _), seeds in one.items():
+        found[task] |= seeds
     return dict(found)
 
 
-def _has_several(one: BySeed, protocols: set[str]) -> bool:
+def _has_several(one: _BySeed, protocols: set[str]) -> bool:
     by_task = _merged(one)
     return by_task.keys() == protocols and all(len(seeds) > 1 for seeds in by_task.values())
 
 
 def _against(
-    known: Mapping[Key, BySeed], anchor: Key, order: Sequence[Key], grain: float
+    known: Mapping[Key, _BySeed], anchor: Key, order: Sequence[Key], grain: float
 ) -> dict[Key, tuple[Difference, float]]:
     found = {
         key: difference
@@ -150,7 +153,7 @@ def _against(
     return {key: (one, p) for (key, one), p in zip(found.items(), corrected, strict=True)}
 
 
-def _pairs(known: Mapping[Key, BySeed], grain: float) -> list[Pair]:
+def _pairs(known: Mapping[Key, _BySeed], grain: float) -> list[Pair]:
     pairs, p = [], []
     for one, other in combinations(known, 2):
         alike = known[one].keys() == known[other].keys()
@@ -164,7 +167,7 @@ def _pairs(known: Mapping[Key, BySeed], grain: float) -> list[Pair]:
     ]
 
 
-def _seed_distances(one: BySeed) -> list[float]:
+def _seed_distances(one: _BySeed) -> list[float]:
     by_task = _merged(one)
     shared = sorted(set[int].intersection(*(set(seeds) for seeds in by_task.values())))
     means = [fmean(task[seed] for task in by_task.values()) for seed in shared]

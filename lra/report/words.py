@@ -224,18 +224,24 @@ def _one_of_several(value: Any) -> str:
     return plain(value) if is_one else f"'{escape_controls(value)}'"
 
 
-def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return, for each of several settings, `key=value` of the keys in which they differ.
+def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return, for each of several settings, `key=value` of the keys in which their values differ.
 
     A nested key is named by its last part, or by all of it where another that differs ends alike.
     Empty strings where none differ. A missing key counts as none: records of an earlier version
     lack the settings that a later one added.
     """
     keys = sorted({key for one in settings for key in one})
-    varying = [key for key in keys if len({one.get(key, plain(None)) for one in settings}) > 1]
+    varying = [key for key in keys if not _are_alike([one.get(key) for one in settings])]
     ends = Counter(key.rpartition(".")[2] for key in varying)
     names = {key: key if ends[end := key.rpartition(".")[2]] > 1 else end for key in varying}
     return [
-        ", ".join(f"{name}={one[key]}" for key, name in names.items() if key in one)
+        ", ".join(f"{name}={plain(one[key])}" for key, name in names.items() if key in one)
         for one in settings
     ]
+
+
+def _are_alike(values: Sequence[Any]) -> bool:
+    """Whether all values are equal and of the same type: `True` is not 1."""
+    first = values[0]
+    return all(type(one) is type(first) and one == first for one in values)

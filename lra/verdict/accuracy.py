@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, variance
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +21,7 @@ from lra.verdict.student import quantile, two_sided_p
 
 Accuracies = Mapping[str, Mapping[int, float]]
 """Accuracies of one mechanism, by task and then by seed."""
+_Task = TypeVar("_Task", str, tuple[Any, ...])
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -37,7 +39,11 @@ class Difference(msgspec.Struct, frozen=True):
     """Number of seeds that both have, over all tasks."""
 
 
-def paired_difference(own: Accuracies, other: Accuracies, grain: float = 0.0) -> Difference | None:
+def paired_difference(
+    own: Mapping[_Task, Mapping[int, float]],
+    other: Mapping[_Task, Mapping[int, float]],
+    grain: float = 0.0,
+) -> Difference | None:
     """Return how much more accurate `own` is; None where they share no seed on any task.
 
     Each task counts alike, whatever its number of seeds. Each task has its own variance, that of

@@ -49,7 +49,7 @@ class Figures(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 
 Cells = Mapping[str, Figures]
-"""Figures of one mechanism, by cell in words."""
+"""Figures of one mechanism, by the cell's key."""
 
 
 class Judgement(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ def extent(law: Law, subject: Subject, cases: Sequence[Case]) -> Tried | None:
     own = [str(subject.dtype(case)).removeprefix("torch.") for case in full]
     if any(law.in_single(subject, case) for case in full):
         own.append("float32")
-    refusals = {size: why for size, why in subject.refusals.items() if why}
+    refusals = {size: " ".join(why.split()) for size, why in subject.refusals.items() if why}
     return Tried(
         lengths=None if law.measured else _range([max(case.n, case.m or 0) for case in full]),
         heads=_range([case.heads for case in full]),
@@ -27,7 +27,7 @@ def extent(law: Law, subject: Subject, cases: Sequence[Case]) -> Tried | None:
         batches=_range([case.batch for case in full]),
         dropout=law.dropout if law.dropout and has_dropout(subject) else 0.0,
         dtypes=tuple(sorted(set(law.dtypes or own))),
-        refused=tuple(f"{size}: {' '.join(why.split())}" for size, why in sorted(refusals.items())),
+        refusals=dict(sorted(refusals.items())),
     )
 
 

@@ -152,6 +152,21 @@ def test_a_slowdown_fails_only_where_a_second_comparison_finds_it(
     assert {(one["mechanism"], one["cell"]) for one in found} == {("linear", TRAIN)}
 
 
+def test_a_cell_that_differs_in_its_batch_alone_is_missed_by_itself(
+    lra: Run, machines: Machines
+) -> None:
+    def both(name: str, turn: int) -> Record:
+        return timing(name, turn, times={"latency": 1.0}, batch=(1, 4)[turn % 2])
+
+    def one(name: str, turn: int) -> Record:
+        return timing(name, turn, times={"latency": 1.0}, batch=(1, 8)[turn % 2])
+
+    machines.first, machines.slower = both, [one]
+    ran = lra(*CHECK, "--json")
+    outcomes = [one["outcome"] for one in json.loads(ran.stdout)["figures"]]
+    assert (ran.returncode, sorted(outcomes)) == (INCONCLUSIVE, ["held", *["inconclusive"] * 2])
+
+
 def test_a_slowdown_is_told_with_both_ratios(lra: Run, machines: Machines) -> None:
     machines.slower = [1.2, 1.2]
     first = lra(*CHECK).stdout.splitlines()[0]

@@ -29,11 +29,12 @@ def test_a_law_that_is_not_claimed_says_nothing_about_sizes() -> None:
 
 
 def test_a_size_that_could_not_be_built_is_named_once_for_each_reason() -> None:
-    sizes = ("heads=1 layer=4: too narrow", "heads=1: too narrow", "heads=3: no prime numbers")
-    tried = finding("held", lengths=(5, 5), heads=(4, 4), dtypes=("float32",), refused=sizes)
+    narrow = "too narrow: 8"
+    sizes = {"heads=1 layer=4": narrow, "heads=1": narrow, "position=a: b": "no such: scheme"}
+    tried = finding("held", lengths=(5, 5), heads=(4, 4), dtypes=("float32",), refusals=sizes)
     head, *reasons = describe_extent([tried, tried])
     assert head == "tried: length 5, float32, heads: 4"
     assert reasons == [
-        "not tried with heads=1: too narrow",
-        "not tried with heads=3: no prime numbers",
+        "not tried with heads=1: too narrow: 8",
+        "not tried with position=a: b: no such: scheme",
     ]

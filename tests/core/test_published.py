@@ -50,6 +50,7 @@ TABLE2, ACCURACY = "lra_table2.toml", "accuracy/nystromformer.toml"
         (ACCURACY, "text = 65.02", "text = nan", "text = NaN is no percent"),
         (ACCURACY, "text = 65.02", "text = ", "Invalid value"),
         (ACCURACY, "seeds = 1", "seed = 1", "seed"),
+        (ACCURACY, 'tested = "best"', 'tested = "best step"', "tested"),
     ],
 )
 def test_a_mistake_names_the_file(name, before, after, says, tmp_path, monkeypatch):

@@ -111,7 +111,12 @@ def test_no_credential_is_in_anything_that_a_record_takes_from_others() -> None:
         status="error",
         failure=Failure(type="ValueError", message=words),
         findings=(
-            Finding(law="output", verdict="failed", detail=words, tried=Tried(refused=(words,))),
+            Finding(
+                law="output",
+                verdict="failed",
+                detail=words,
+                tried=Tried(refusals={"heads=3": words}),
+            ),
         ),
         metrics={"a": Metric(value=None, unit="s", why_null=words), "b": Metric.share(0.5)},
         method={
@@ -127,7 +132,7 @@ def test_no_credential_is_in_anything_that_a_record_takes_from_others() -> None:
     assert found.failure is not None
     assert (found.failure.message, found.failure.tail) == (told, told)
     assert [finding.detail for finding in found.findings] == [told]
-    assert [finding.tried for finding in found.findings] == [Tried(refused=(told,))]
+    assert [finding.tried for finding in found.findings] == [Tried(refusals={"heads=3": told})]
     assert found.metrics["a"].why_null == told and found.metrics["b"] == sent.metrics["b"]
     assert found.method == {
         "decode_failed": told, "timer": "[masked]", "declared_time": "O(n / m / d)", "n": 3,

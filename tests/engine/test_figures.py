@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from lra.core.cells import Cell, EfficiencyCell, ErrorCell, QualityCell, VerifyCell
-from lra.core.findings import Finding
+from lra.core.findings import Case, Finding
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import CurvePoint, Metric, Record
 from lra.engine.gate.figures import figures
@@ -34,8 +34,8 @@ def record(cell: Cell, **own: Any) -> Record:
 
 
 def timing(mechanism: Mechanism = LINEAR, **own: Any) -> EfficiencyCell:
-    asked = {"scale": "mini", "length": 256, "mode": "train", "heads": 4, "head_width": 64, **own}
-    return EfficiencyCell(**{**COMMON, "mechanism": mechanism, **asked})
+    asked = {"scale": "mini", "length": 256, "mode": "train", "heads": 4, "head_width": 64}
+    return EfficiencyCell(**{**COMMON, "mechanism": mechanism, **asked, **own})
 
 
 def training(scale: str = "check", **own: Any) -> QualityCell:
@@ -137,6 +137,45 @@ def test_trainings_that_differ_in_more_than_their_seed_are_other_cells() -> None
         "image, scale mini, rate 0.001",
         "image, scale mini, rate 0.003",
     ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"batch": 4}, {"heads": 8}, {"head_width": 32}, {"dtype": "bfloat16"}, {"scale": "small"},
+        {"execution": "compiled"}, {"level": "attention"}, {"task": "image", "level": "model"},
+        {"direction": "causal"}, {"seconds": 2.0}, {"threads": 2}, {"replicate": 1},
+        {"mechanism": Mechanism(name="linear", config={"map": "relu"})},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_calls_that_differ_in_any_way_are_two_cells_with_their_own_counts(
+    other: dict[str, Any],
+) -> None:
+    sizes = {"peak_tensor_bytes": Metric(value=1.0, unit="B")}
+    larger = {"peak_tensor_bytes": Metric(value=2.0, unit="B")}
+    records = [record(timing(), metrics=sizes), record(timing(**other), metrics=larger)]
+    found = [own.counts["peak_tensor_bytes"] for own in figures(records)["linear"].values()]
+    assert sorted(found) == [1.0, 2.0]
+    assert figures(reversed(records)) == figures(records)
+
+
+def test_checks_of_other_laws_are_other_cells() -> None:
+    asked: list[dict[str, Any]] = [{}, {"form": "full"}, {"laws": ("causality", "masks")}]
+    asked.append({"laws": ("causality",), "case": Case(n=5, causal=True)})
+    found = figures(record(VerifyCell(**COMMON, mechanism=LINEAR, **own)) for own in asked)
+    assert set(found["linear"]) == {
+        "laws", "laws full", "laws causality masks", "laws causality n=5 causal",
+    }  # fmt: skip
+
+
+def test_rates_that_are_nearly_alike_are_other_cells() -> None:
+    rates = [
+        msgspec.structs.replace(training().training, learning_rate=rate)
+        for rate in (1e-3, 1.00000001e-3)
+    ]
+    cells = [training("mini", training=tried, track="tuned") for tried in rates]
+    assert len(figures(trained(cell, 0.5) for cell in cells)["linear"]) == 2
 
 
 def test_bits_per_byte_are_no_accuracy() -> None:

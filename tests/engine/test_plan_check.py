@@ -9,6 +9,9 @@ import pytest
 
 from lra.core.cells import Cell, EfficiencyCell, QualityCell, VerifyCell
 from lra.core.protocol import Machine
+from lra.engine.gate.baselines import Baselines
+from lra.engine.gate.cell_keys import cell_key
+from lra.engine.gate.revision import HOME
 from lra.engine.plan import spec, verify
 from lra.engine.plan.check import plan_check
 
@@ -59,3 +62,10 @@ def test_laws_and_counts_are_planned_anyway_and_timings_last(cache: Path, qualit
 def test_all_of_it_is_for_the_device_asked_for(cache: Path, device: str) -> None:
     found = planned(cache, quality=True, device=device)
     assert {cell.device for cell in found} == {device}  # type: ignore[union-attr]
+
+
+def test_the_cells_of_a_check_are_found_in_committed_baselines(cache: Path) -> None:
+    asked = {cell_key(cell) for cell in planned(cache, quality=True)}  # type: ignore[arg-type]
+    committed = Baselines(HOME / "results/baselines", "amd-epyc-2c")
+    for name in NAMES:
+        assert asked == committed.figures(name).keys(), name

@@ -14,6 +14,7 @@ from lra.report.assemble import analyse
 from lra.report.leaderboard import Leaderboard, leaderboard
 from lra.report.load.select import join
 from lra.report.sections.headline import EMPTY, headline
+from lra.report.sections.leaderboard_table import leaderboard_table
 
 from .sample import (
     HERE,
@@ -63,6 +64,17 @@ def run(accuracy: dict[str, float], seconds: dict[str, float], **how: Any) -> li
 
 def board(records: list[Record], reference: list[Record] | None = None) -> Leaderboard:
     return leaderboard(analyse(join(records, reference or [])))
+
+
+def test_without_exact_attention_there_is_no_length_from_which_one_pays() -> None:
+    sides = ("linear", 1e-3), (EXACT, 2e-3)
+    own, exact = (
+        [efficiency(n, at, "train", s * at) for at in (512, 1024, 2048)] for n, s in sides
+    )
+    found = board(own)
+    assert [one.pays_from for one in found.entries] == [None]
+    assert "pays from" not in leaderboard_table(found).columns
+    assert "pays from" in leaderboard_table(board([*own, *exact])).columns
 
 
 def members(found: Leaderboard) -> set[str]:

@@ -12,7 +12,7 @@ from lra.report.model import Table
 from lra.report.sections.caveats import caveats
 from lra.report.sections.endings import sections
 from report.analysed import analysed, lines
-from report.sample import MODEL, THERE, TRAINING, ceiling, efficiency, quality, shown
+from report.sample import MODEL, THERE, TRAINING, ceiling, efficiency, error, quality, shown
 from report.test_capabilities import check
 
 
@@ -39,6 +39,12 @@ def test_every_cell_that_is_not_ok_is_listed_with_its_reason() -> None:
         ["c (reference)", "train at 512", "skipped: a shorter length failed", "n/a", "oom at 1024"],
     ]
     assert sections(analysed([quality("a", "text")])) == []
+
+
+def test_cells_whose_words_are_equal_have_rows_of_their_own() -> None:
+    near = [error("a", 512, status="oom", input_scale=scale) for scale in (1.0, 1.0000001)]
+    first, second = lines(table(*near))
+    assert first == second
 
 
 def test_cells_that_differ_in_length_alone_and_ended_alike_share_a_row() -> None:

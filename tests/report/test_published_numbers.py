@@ -128,6 +128,11 @@ def test_attention_dropout_clipping_and_precision_are_compared() -> None:
     assert "clip" in differing("LRA", "image", training=training)
 
 
+def test_a_setting_is_the_same_by_its_value_and_not_by_its_text() -> None:
+    assert _is_same(0.1, 0.1) and _is_same("none", "none") and _is_same(None, "none")
+    assert not any(map(_is_same, (0.1, True, None, "none"), ("0.1", "yes", "", "off")))
+
+
 def test_tables_with_inputs_as_long_as_there_are_shown_and_notes_are_said_once() -> None:
     long = data("text", length=2000)
     records = [

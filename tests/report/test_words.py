@@ -109,15 +109,22 @@ def test_machines_have_a_driver_only_with_a_gpu() -> None:
 
 
 def test_differing_tells_settings_apart_by_nothing_more_than_needed() -> None:
-    assert differing([{"a": "1", "b": "2"}, {"a": "1", "b": "3"}]) == ["b=2", "b=3"]
-    assert differing([{"x.a": "1"}, {}]) == ["a=1", ""]
-    assert differing([{"x.a": "1", "y.a": "1"}, {"x.a": "2", "y.a": "1"}]) == ["a=1", "a=2"]
-    assert differing([{"x.a": "1", "y.a": "2"}, {"x.a": "2", "y.a": "1"}]) == [
+    assert differing([{"a": 1, "b": 2}, {"a": 1, "b": 3}]) == ["b=2", "b=3"]
+    assert differing([{"x.a": 1}, {}]) == ["a=1", ""]
+    assert differing([{"x.a": 1, "y.a": 1}, {"x.a": 2, "y.a": 1}]) == ["a=1", "a=2"]
+    assert differing([{"x.a": 1, "y.a": 2}, {"x.a": 2, "y.a": 1}]) == [
         "x.a=1, y.a=2",
         "x.a=2, y.a=1",
     ]
-    assert differing([{"a": "1"}]) == [""]
-    assert differing([{"a": "1"}, {"a": "2", "later": "none"}]) == ["a=1", "a=2"]
+    assert differing([{"a": 1}]) == [""]
+    assert differing([{"a": 1}, {"a": 2, "later": None}]) == ["a=1", "a=2"]
+
+
+def test_values_differ_though_their_texts_are_equal() -> None:
+    told = [plain(one) for one in ("\x1b", r"\x1b")]
+    assert told[0] == told[1]
+    assert differing([{"a": "\x1b"}, {"a": r"\x1b"}]) == [f"a={told[0]}"] * 2
+    assert differing([{"a": True}, {"a": 1}, {"a": 1.0}]) == ["a=yes", "a=1", "a=1.0"]
 
 
 def test_a_text_that_reads_like_another_value_is_set_in_quotes() -> None:

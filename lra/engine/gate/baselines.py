@@ -62,11 +62,11 @@ class Baselines:
         return sorted(unquote(f.stem) for f in files if f.name not in (_JOURNAL, _NOISE))
 
     def figures(self, mechanism: str) -> dict[str, Figures]:
-        """Return a mechanism's figures, by cell in words; empty where it has none."""
+        """Return a mechanism's figures, by the cell's key; empty where it has none."""
         return _read(self._file(mechanism), dict[str, Figures]) or {}
 
     def noise(self) -> dict[str, Noise]:
-        """Return the noise of times, by mechanism and cell in words; empty where not calibrated."""
+        """Return the noise of times, by key; empty where not calibrated."""
         return _read(self.path / _NOISE, dict[str, Noise]) or {}
 
     def journal(self) -> list[Reason]:

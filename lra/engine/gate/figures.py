@@ -10,39 +10,33 @@ import msgspec
 from lra.core.cells import Cell, EfficiencyCell, QualityCell, VerifyCell
 from lra.core.hashing import value_hash
 from lra.core.records import FAILED, Record
+from lra.engine.gate.cell_keys import cell_key
 from lra.verdict.baseline import Figures
 
 COUNTED = ("peak_tensor_bytes", "peak_allocated_bytes", "operations", "state_bytes")
 """Metrics that repeat exactly. Resident size does not."""
 CURVES = "check"
 """Scale whose losses are compared; longer trainings drift apart by rounding alone."""
-_LAWS = "laws"
 
 
 def figures(records: Iterable[Record]) -> dict[str, dict[str, Figures]]:
-    """Return the figures of cells, by mechanism and by cell in words; other cells give none.
+    """Return the figures of cells, by mechanism and by the cell's key; other cells give none.
 
-    Trainings of several seeds are one cell, with the worst status among them.
+    Trainings of several seeds are one cell, with the worst status among them. Cells that differ in
+    their conditions alone have the hash of the request in their keys.
     """
-    found: dict[str, dict[str, Figures]] = defaultdict(dict)
+    known: dict[tuple[str, str], dict[str, Figures]] = defaultdict(dict)
     for record in records:
         if isinstance(record.cell, EfficiencyCell | QualityCell | VerifyCell):
-            own, words = found[record.cell.mechanism.name], _describe(record.cell)
+            own = known[record.cell.mechanism.name, cell_key(record.cell)]
             now = _figures(record)
-            own[words] = _group_by_seed(own[words], now) if words in own else now
-    return {name: dict(sorted(found[name].items())) for name in sorted(found)}
-
-
-def _describe(cell: EfficiencyCell | QualityCell | VerifyCell) -> str:
-    if isinstance(cell, EfficiencyCell):
-        return f"{cell.mode} {cell.length} {cell.direction}"
-    if isinstance(cell, QualityCell):
-        words = [cell.data.task, f"scale {cell.scale}"]
-        words += [cell.data.rules] if cell.data.rules != "fixed" else []
-        words += [cell.data.order] if cell.data.order != "given" else []
-        words += [f"rate {cell.training.learning_rate:g}"] if cell.track == "tuned" else []
-        return ", ".join(words)
-    return _LAWS
+            own[now.asked] = _group_by_seed(own[now.asked], now) if now.asked in own else now
+    found: dict[str, dict[str, Figures]] = defaultdict(dict)
+    for name, key in sorted(known):
+        for asked, now in sorted(known[name, key].items()):
+            alone = len(known[name, key]) == 1
+            found[name][key if alone else f"{key}, asked {asked}"] = now
+    return dict(found)
 
 
 def _figures(record: Record) -> Figures:

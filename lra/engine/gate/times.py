@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from lra.changes.compare import Changes, Line, between_stores
-from lra.changes.measurements import measurements
+from lra.changes.measurements import ASKED, CONDITIONS, Key, measurements
 from lra.changes.words import (
     cell_words,
     change_words,
     line_cell,
     line_label,
-    line_name,
     reason_words,
     side_words,
 )
@@ -21,6 +19,7 @@ from lra.core.catalogue import find
 from lra.core.cells import Device
 from lra.engine.gate import interleave
 from lra.engine.gate.baselines import Noise
+from lra.engine.gate.cell_keys import time_key
 from lra.engine.process.temporary import temporary_folder
 from lra.report.load.select import Evidence, join
 from lra.report.words import count, percent, span
@@ -37,6 +36,9 @@ from lra.verdict.slowdown import (
 )
 
 SUITE = Path(__file__).resolve().parents[2] / "suites" / "check_time.toml"
+
+_CELL = ("mechanism", *(name for name in ASKED if name != "metric"))
+"""Columns that tell a cell from all others."""
 
 
 class TimeComparison:
@@ -66,7 +68,7 @@ class TimeComparison:
         with temporary_folder() as folder:
             first = self.changes(mechanisms, folder)
             asked = _cells_asked(folder)
-        again: dict[str, Line] = {}
+        again: dict[Key, Line] = {}
         names = {line.after.row.mechanism for line in first.lines if self._is_suspect(line)}
         if suspects := sorted(names):
             self.log(f"{', '.join(suspects)}: slower, or ended otherwise; timed once more")
@@ -120,7 +122,7 @@ class TimeComparison:
 
     def allowed(self, line: Line) -> float:
         """Return the slowdown, as a share, that is within this machine's noise."""
-        known = self.noise.get(line_name(line))
+        known = self.noise.get(time_key(line.after.row))
         alike = [known] if known else self.noise.values()
         # With fewer pairs than the noise was measured on, chance alone reaches further.
         pairs = max(2, line.change.pairs)
@@ -178,19 +180,19 @@ def _evidence(folder: Path) -> list[Evidence]:
     return [join(store.records(), []) for store in interleave.stores_of(folder)]
 
 
-def _cells_asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
-    """Words for every cell that either build was asked for, by mechanism and place."""
+def _cells_asked(folder: Path) -> dict[Key, str]:
+    """Words for every cell that either build was asked for."""
     found = (one for side in _evidence(folder) for one in measurements(side))
-    return {(one.row.mechanism, one.place): cell_words(one) for one in found}
+    return {one.key(_CELL): cell_words(one) for one in found}
 
 
 def _judge_untimed(
-    mechanisms: Sequence[str], asked: Mapping[tuple[str, tuple[Any, ...]], str], found: Changes
+    mechanisms: Sequence[str], asked: Mapping[Key, str], found: Changes
 ) -> list[Judgement]:
     """Judgements for cells without a usable timing from both builds, as on a machine that was busy
     throughout."""
     sides = (line.after for line in found.lines if line.quantity.name == "time")
-    timed = {(one.row.mechanism, one.place) for one in sides}
+    timed = {one.key(_CELL) for one in sides}
     cells = {one: words for one, words in asked.items() if one[0] in mechanisms}
     missing = [(one[0], words) for one, words in cells.items() if one not in timed]
     missing += [(name, "") for name in mechanisms if name not in {one[0] for one in cells}]
@@ -198,8 +200,9 @@ def _judge_untimed(
     return [Judgement(name, cell, "time", "inconclusive", why) for name, cell in missing]
 
 
-def _figure(line: Line) -> str:
-    return f"{line_name(line)} {line.quantity.name}"
+def _figure(line: Line) -> Key:
+    """Key of a figure, equal in two comparisons of the same builds."""
+    return line.after.key(("mechanism", *ASKED, *CONDITIONS))
 
 
 def _change_words(line: Line) -> str:

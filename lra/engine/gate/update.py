@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from lra.changes.words import line_name
 from lra.core.catalogue import expand
 from lra.core.errors import UsageError
 from lra.core.records import FAILED
 from lra.engine.gate import check
 from lra.engine.gate.baselines import Baselines, Noise, Reason
+from lra.engine.gate.cell_keys import time_key
 from lra.engine.gate.figures import figures
 from lra.engine.gate.revision import HERE, HOME
 from lra.engine.gate.times import TimeComparison
@@ -66,7 +66,7 @@ def _calibrate(spec: CheckSpec, log: Callable[[str], None]) -> dict[str, Noise]:
     """Time one build against itself, in pairs, and return the noise of its times by cell."""
     changes = TimeComparison((HERE, HERE), spec.device, None, {}, log).changes(CALIBRATED)
     return {
-        line_name(line): Noise(
+        time_key(line.after.row): Noise(
             round(spread, 4), round(calibrated_margin(line.change), 4), line.change.pairs
         )
         for line in changes.lines

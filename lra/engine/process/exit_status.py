@@ -149,9 +149,9 @@ def _at_length(cell: ByLength, twin: ByLength) -> ByLength:
 def _publishable_finding(finding: Finding, known: Sequence[str]) -> Finding:
     """A finding with its texts of somebody's code as a record holds them."""
     tried = finding.tried
-    if tried is not None and tried.refused:
-        refused = tuple(truncate(publishable(why, known)) for why in tried.refused)
-        tried = msgspec.structs.replace(tried, refused=refused)
+    if tried is not None and tried.refusals:
+        why = {size: truncate(publishable(one, known)) for size, one in tried.refusals.items()}
+        tried = msgspec.structs.replace(tried, refusals=why)
     detail = truncate(publishable(finding.detail, known))
     return msgspec.structs.replace(finding, detail=detail, tried=tried)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
 from lra.core.cells import QualityCell
 from lra.report.load.measurement import protocol_hash
-from lra.report.load.versions import data_pairs, text
-from lra.report.words import flat, listing
+from lra.report.load.versions import data_pairs
+from lra.report.words import leaves, listing
 
 
 class ProtocolMismatch(msgspec.Struct, frozen=True):
@@ -73,10 +74,14 @@ def _place(cell: QualityCell) -> tuple[str, ...]:
 def _differing(cell: QualityCell, other: QualityCell) -> tuple[str, ...]:
     """Names of the settings in which two protocols of a task differ."""
     here, there = _settings(cell), _settings(other)
-    keys = sorted(key for key in {*here, *there} if here.get(key) != there.get(key))
+    keys = sorted(
+        key
+        for key in {*here, *there}
+        if here.get(key, msgspec.UNSET) != there.get(key, msgspec.UNSET)
+    )
     return tuple(key for key in keys if key not in ("data.hash", "data.version")) or tuple(keys)
 
 
-def _settings(cell: QualityCell) -> dict[str, str]:
-    found = flat({"data": cell.data, "model": cell.model, "training": cell.training})
-    return {**found, "data.version": text(data_pairs(cell))}
+def _settings(cell: QualityCell) -> dict[str, Any]:
+    found = leaves({"data": cell.data, "model": cell.model, "training": cell.training})
+    return {**found, "data.version": data_pairs(cell)}

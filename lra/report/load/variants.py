@@ -9,7 +9,7 @@ from typing import Any
 from lra.core.catalogue import CYCLE
 from lra.core.escape import escape_controls
 from lra.core.protocol import Mechanism
-from lra.report.words import differing, flat, plain
+from lra.report.words import differing, flat, leaves
 
 _SWITCHES: dict[str, Any] = {
     "mask_form": "",
@@ -92,10 +92,10 @@ def _is_adapted(config: Mapping[str, Any]) -> bool:
 def distinguishing_settings(configs: Sequence[Mapping[str, Any]], name: str = "") -> list[str]:
     """Return, for each of several configurations of a mechanism, `key=value` of the keys in which
     they differ in force; a key that one of them lacks is none, or at its default."""
-    settings = [flat(in_force(config, name)) for config in configs]
+    settings = [leaves(in_force(config, name)) for config in configs]
     of_members = any(is_cycle(name, config) for config in configs)
     default = {
-        key: plain(_SWITCHES.get(key.partition(".")[2] if of_members else key))
+        key: _SWITCHES.get(key.partition(".")[2] if of_members else key)
         for one in settings
         for key in one
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lra.core.cells import (
     BaselineCell,
@@ -17,6 +17,7 @@ from lra.core.cells import (
     VerifyCell,
 )
 from lra.core.escape import escape_controls
+from lra.core.hashing import value_hash
 from lra.core.records import Record
 from lra.report.analysis import Analysis
 from lra.report.load.measurement import Origin
@@ -29,7 +30,7 @@ from lra.report.words import (
     count,
     differing,
     ending,
-    flat,
+    leaves,
     listing,
 )
 
@@ -38,8 +39,9 @@ _ASKED = frozenset({
     "mechanism", "versions", "length", "replicate", "seed", "mode", "level", "task", "input_scale",
     "laws", "form", "case",
 })  # fmt: skip
-"""Fields that a row has anyway, or in which cells of one row may differ."""
-_ANY = "any length"
+"""Fields that a row has in other words, or in which its cells may differ."""
+_SHARED = frozenset({"versions", "length", "replicate", "case"})
+"""Fields in which cells of one row may differ."""
 _LISTED = 4
 """Number of lengths above which they are shown as a range."""
 
@@ -79,18 +81,22 @@ def analyse(evidence: Evidence) -> list[Ended]:
 def present(found: Sequence[Ended]) -> Section:
     """Return the table. Cells that differ only in length, replicate or version of the code, and
     ended alike, share a row; a row has the settings that set it apart from others."""
-    alike: dict[tuple[str, ...], list[Cell]] = {}
+    alike: dict[str, list[tuple[Ended, str]]] = {}
     for one, setting in zip(found, _settings([one.record.cell for one in found]), strict=True):
-        record, failure = one.record, one.record.failure
-        phase, why = (failure.phase, failure.message) if failure else ("", "")
-        ended = ending(record.status, failure)
-        key = (one.origin, one.label, _asked(record.cell, _ANY), setting, ended, phase, why)
-        alike.setdefault(key, []).append(record.cell)
+        alike.setdefault(_question(one), []).append((one, setting))
     rows = []
-    for (origin, label, _, setting, *texts), cells in alike.items():
+    for own in alike.values():
+        (first, setting), cells = own[0], [one.record.cell for one, _ in own]
+        failure = first.record.failure
         asked = ", ".join(part for part in (_asked(cells[0], _lengths(cells)), setting) if part)
-        values = tuple(Value(escape_controls(text) or NO_VALUE) for text in (asked, *texts))
-        rows.append(Row(label, values, origin="reference" if origin == "reference" else "run"))
+        texts = (
+            asked,
+            ending(first.record.status, failure),
+            *((failure.phase, failure.message) if failure else ("", "")),
+        )
+        values = tuple(Value(escape_controls(text) or NO_VALUE) for text in texts)
+        origin: Origin = "reference" if first.origin == "reference" else "run"
+        rows.append(Row(first.label, values, origin=origin))
     table = Table(
         id="not-ok",
         title="Endings",
@@ -101,6 +107,16 @@ def present(found: Sequence[Ended]) -> Section:
         numeric=False,
     )
     return Section(topic="Cells that are not ok", level="appendix", tables=(table,))
+
+
+def _question(one: Ended) -> str:
+    """Hash that is equal for the records of one row."""
+    fields = leaves(one.record.cell)
+    own = {key: part for key, part in fields.items() if _top(key) not in _SHARED}
+    own.pop("data.hash", None)
+    failure = one.record.failure
+    ended = (failure.type, failure.phase, failure.message) if failure else ()
+    return value_hash([one.origin, own, one.record.status, ended])
 
 
 def _asked(cell: Cell, lengths: str) -> str:
@@ -128,7 +144,7 @@ def _asked(cell: Cell, lengths: str) -> str:
 def _settings(cells: Sequence[Cell]) -> list[str]:
     """Settings that set each cell apart from others of the table: machine and scale among all cells
     of a type, the rest among those of a task, level and scale, since a scale has its models."""
-    every = [flat(cell) for cell in cells]
+    every = [leaves(cell) for cell in cells]
     types = [type(cell).__name__ for cell in cells]
     kinds = [
         (name, own.get("scale"), own.get("level"), own.get("task"), own.get("data.task"))
@@ -149,7 +165,7 @@ def _top(key: str) -> str:
     return key.partition(".")[0]
 
 
-def _apart(kinds: Sequence[Hashable], settings: Sequence[dict[str, str]]) -> list[str]:
+def _apart(kinds: Sequence[Hashable], settings: Sequence[dict[str, Any]]) -> list[str]:
     """`key=value` of the keys in which settings of one kind differ."""
     places: dict[Hashable, list[int]] = defaultdict(list)
     for place, kind in enumerate(kinds):

@@ -23,11 +23,11 @@ def leaderboard_table(board: Leaderboard) -> Table:
     kept = [
         place
         for place in range(len(COLUMNS))
-        if any(own[place].text != NO_VALUE for own in cells.values())
+        if any(own[place] is not None for own in cells.values())
     ]
     rows = []
     for one in sorted(board.entries, key=order):
-        values = tuple(cells[one.key][place] for place in kept)
+        values = tuple(cells[one.key][place] or Value(NO_VALUE) for place in kept)
         rows.append(
             Row(board.name(one), values, one.key.mechanism, one.key.variant, one.key.origin)
         )
@@ -64,9 +64,9 @@ def accuracy_text(one: Entry, board: Leaderboard) -> str:
     return score_text(one.score, min(column.rows.test for column in board.scores.columns))
 
 
-def _accuracy(one: Entry, board: Leaderboard) -> Value:
+def _accuracy(one: Entry, board: Leaderboard) -> Value | None:
     if one.score is None or math.isnan(one.score.mean):
-        return Value(NO_VALUE)
+        return None
     text = accuracy_text(one, board)
     text = f"{text} {DAGGER}" if is_unsure(one) else text
     return Value(text, "", one.score.mean, one.key in board.front)
@@ -80,39 +80,43 @@ def is_unsure(one: Entry) -> bool:
 
 def ratio_value(one: Ratio | None, best: bool = False) -> Value:
     """Return a cost over exact attention's as it stands in a table."""
+    return _ratio(one, best) or Value(NO_VALUE)
+
+
+def _ratio(one: Ratio | None, best: bool = False) -> Value | None:
     if one is None:
-        return Value(NO_VALUE)
+        return None
     small = 0 < one.value < _LEAST
     number = f"< {_LEAST}" if small else figures(one.value, one.spread, most=2)
     text = f"{number} {TIMES}"
     return Value(text, "", one.value, best, one.disturbed)
 
 
-def _pays_from(one: Entry, _: Leaderboard) -> Value:
+def _pays_from(one: Entry, _: Leaderboard) -> Value | None:
     if one.pays_from is None:
-        return Value(NO_VALUE)
+        return None
     return Value(one.pays_from.text, "", one.pays_from.number, False, one.pays_from.disturbed)
 
 
-def _laws(one: Entry, _: Leaderboard) -> Value:
+def _laws(one: Entry, _: Leaderboard) -> Value | None:
     if one.check is None:
-        return Value(NO_VALUE)
+        return None
     held = one.check.held
     claimed = held + len(one.check.broken)
     return Value(f"{held} of {claimed}", "", held / (claimed or 1))
 
 
-COLUMNS: Sequence[tuple[str, Callable[[Entry, Leaderboard], Value]]] = (
+COLUMNS: Sequence[tuple[str, Callable[[Entry, Leaderboard], Value | None]]] = (
     ("accuracy, %", _accuracy),
-    ("{} time", lambda one, board: ratio_value(one.time, one.key in board.front)),
-    ("memory", lambda one, _: ratio_value(one.memory)),
-    ("decoding time", lambda one, _: ratio_value(one.decode)),
-    ("state", lambda one, _: ratio_value(one.state)),
+    ("{} time", lambda one, board: _ratio(one.time, one.key in board.front)),
+    ("memory", lambda one, _: _ratio(one.memory)),
+    ("decoding time", lambda one, _: _ratio(one.decode)),
+    ("state", lambda one, _: _ratio(one.state)),
     ("pays from", _pays_from),
     ("laws held", _laws),
 )
-"""Titles and values of the columns; one without any value is left out. The braces are for the
-mode of the timed calls."""
+"""Titles and values of the columns, None where there is no value; a column without any is left out.
+The braces are for the mode of the timed calls."""
 
 
 UNSURE = (

@@ -27,7 +27,7 @@ from lra.report.words import (
     differing,
     duration,
     figures,
-    flat,
+    leaves,
     listing,
     machine_words,
     quantity,
@@ -153,7 +153,9 @@ def _labelled(records: Sequence[Record]) -> list[Profile]:
     for number, label in enumerate(labels):
         alike[label].append(number)
     for label, numbers in alike.items():
-        settings = [flat({"model": cells[n].model, "training": cells[n].training}) for n in numbers]
+        settings = [
+            leaves({"model": cells[n].model, "training": cells[n].training}) for n in numbers
+        ]
         for n, text in zip(numbers, differing(settings), strict=True):
             labels[n] = f"{label} ({text})" if text else label
     found = [Profile(*own) for own in zip(labels, cells, records, strict=True)]

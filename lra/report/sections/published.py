@@ -20,7 +20,7 @@ from lra.report.load.frame import typed
 from lra.report.model import Row, Section, Table, Value
 from lra.report.rows import Key, of, row_keys
 from lra.report.sections.accuracy import score_text
-from lra.report.words import NO_VALUE, NOT_RUN, plain
+from lra.report.words import NO_VALUE, NOT_RUN
 
 _MODEL = (
     "layers", "width", "qkv_width", "heads", "mlp_width", "dropout", "attention_dropout",
@@ -29,9 +29,6 @@ _MODEL = (
 _TRAINING = (
     "steps", "batch", "learning_rate", "schedule", "warmup", "weight_decay", "clip", "precision",
 )  # fmt: skip
-_TESTED = {"best": "best validation", "last": "last step"}
-"""Tested checkpoint, in the words of publications."""
-
 _ALIKE = 2.0
 """Factor within which the lengths of inputs count as about the same as a publication's."""
 _TEXT = "The protocols are others: the figures are not to be compared as numbers."
@@ -218,18 +215,19 @@ def _distance(here: Mapping[str, Any], stated: Mapping[str, Any]) -> Value:
 
 
 def _here(column: Column, scores: Accuracies) -> dict[str, Any]:
-    """Settings of a column's trainings, by name; for seeds the number that a mechanism has."""
-    cell, source = column.cell, column.cell.data.source
+    """Settings of a column's trainings, by name; for seeds the number that a mechanism has,
+    or the least and the greatest."""
+    cell = column.cell
     seeds = scores.pooled[scores.pooled["protocol"] == column.protocol]["n"]
     numbers = [int(n) for n in seeds if n]
     least, most = min(numbers, default=0), max(numbers, default=0)
     return {
-        "data": "generated" if source == "generated" else f"{source} {cell.data.hash[:8]}",
+        "data": cell.data.source,
         "length": cell.data.length,
         **{name: getattr(cell.model, name) for name in _MODEL},
         **{name: getattr(cell.training, name) for name in _TRAINING},
-        "tested": _TESTED[cell.training.tested],
-        "seeds": f"{least} to {most}" if least < most else most,
+        "tested": cell.training.tested,
+        "seeds": most if least == most else (least, most),
     }
 
 
@@ -244,11 +242,11 @@ def _stated(paper: Quality, column: Column) -> dict[str, Any]:
         "length": found.length,
         **{name: found.model.get(name) for name in _MODEL},
         **{name: found.training.get(name) for name in _TRAINING},
-        "tested": found.selection or None,
+        "tested": found.tested,
         "seeds": paper.seeds,
     }
     return {name: value for name, value in stated.items() if value is not None}
 
 
 def _is_same(ours: Any, theirs: Any) -> bool:
-    return bool(ours == theirs or plain(ours) == theirs)
+    return bool(ours == theirs or (ours is None and theirs == published.OFF))
