@@ -67,7 +67,8 @@ def figures(value: float, spread: float | None = None, most: int = 3) -> str:
 def percent(share: float, spread: float | None = None) -> str:
     """Return a share of 1 in percent without the sign, one decimal unless the spread has ten."""
     decimals = 0 if spread is not None and spread >= 0.1 else 1
-    return f"{100 * share:.{decimals}f}"
+    # z: nothing is -0.0.
+    return f"{100 * share:z.{decimals}f}"
 
 
 def scale_of(values: Sequence[float], unit: Unit) -> tuple[float, str]:

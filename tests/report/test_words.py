@@ -65,6 +65,7 @@ def test_percent_drops_its_decimal_where_seeds_scatter_by_tens() -> None:
     assert percent(0.7834) == "78.3"
     assert percent(0.7834, 0.05) == "78.3"
     assert percent(0.7834, 0.2) == "78"
+    assert percent(-0.0001) == "0.0" and percent(-0.002) == "-0.2"
 
 
 def test_a_short_time_is_foretold_without_a_zero() -> None:
