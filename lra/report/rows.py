@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
 import pandas as pd
@@ -77,10 +77,15 @@ def of_the_run(rows: Sequence[Row]) -> tuple[Row, ...]:
     own = {row.mechanism for row in rows if row.origin == "run" and row.mechanism}
     if not own:
         return tuple(rows)
-    asked = {*own, "", EXACT, *CONTROLS}
+    asked = {"", *read_against(own)}
     return tuple(
         row for row in rows if row.mechanism in asked or any(value.best for value in row.values)
     )
+
+
+def read_against(own: Iterable[str]) -> frozenset[str]:
+    """Return the mechanisms of a run, exact attention and the controls, by name."""
+    return frozenset({*own, EXACT, *CONTROLS})
 
 
 def of(table: pd.DataFrame, key: Key) -> pd.DataFrame:

@@ -51,6 +51,7 @@ _COSTS = {
 UNBEATEN = (
     f"{DAGGER}: not surely better than the best shortcut; nothing is shown about attention there."
 )
+_BOLD = "Bold: best, with a 95 % interval over seeds clear of the next one's."
 _OFF = "off: distance of the mean to the best possible score."
 _ELSEWHERE = "The other mechanisms of the reference are in the plot and in report.csv."
 
@@ -157,12 +158,15 @@ def present(scores: Scores, analysis: Analysis) -> Section:
         ),
         rows=(*rows, *_simple_rows(scores)),
         notes=(
-            *_notes(of, several, any(scores.best.values())),
+            *_notes(of, several),
             *_local_notes(scores),
-            *([UNBEATEN] if scores.unbeaten else []),
-            *([_OFF] if any(FLOOR in own for own in scores.baselines.values()) else []),
             *_machine_notes(scores.figures),
             *reference_notes(scores.figures, scores.keys),
+        ),
+        legend=(
+            *([_BOLD] if any(scores.best.values()) else []),
+            *([UNBEATEN] if scores.unbeaten else []),
+            *([_OFF] if any(FLOOR in own for own in scores.baselines.values()) else []),
         ),
     )
     drawing = None if loss else accuracy_figure(table, of, analysis.looks)
@@ -229,7 +233,7 @@ def _value(
     if place.n > 1 and not math.isnan(place.sd):
         spread = figures(place.sd, most=2) if is_loss else percent(place.sd)
         notes.append(f"± {spread}")
-    notes += [f"n {place.n}"] if several else []
+    notes += [f"n {place.n}"] if several and place.n > 1 else []
     notes += [missing(place.endings).text] if place.endings else []
     notes += [rate] if rate else []
     if doubt:
@@ -345,13 +349,12 @@ def lengths_text(columns: Sequence[Column]) -> str:
     return f"{low:,} to {high:,} tokens" if low < high else f"{low:,} tokens"
 
 
-def _notes(of: Accuracies, several: bool, bold: bool) -> list[str]:
-    notes = ["± is one standard deviation over n seeds." if several else "One seed each."]
+def _notes(of: Accuracies, several: bool) -> list[str]:
+    seeds = "± is one standard deviation over n seeds; all others are of one seed."
+    notes = [seeds if several else "One seed each."]
     tied = [c.title for c in of.columns if c.cell.model.query_key_start == "tied"]
     if tied:
         notes.append(f"Keys start equal to queries on {', '.join(tied)}, which favours softmax.")
-    if bold:
-        notes.append("Bold: best, with a 95 % interval over seeds clear of the next one's.")
     return notes
 
 

@@ -184,15 +184,17 @@ def _table(one: PeerComparison, places: dict[tuple[int, int], Place], kind: str)
             why for (n, _), place in places.items() if n == number for why in place.against
         )
     ]
-    caption = f"By length, paired by round; net: both less {NO_MIXING}."
     return Table(
         id=f"peers-{kind}-{one.mode}-{one.setting.id}",
         title=f"{kind.capitalize()} of ours over that of theirs: {CALLS[one.mode]}",
-        caption=caption if kind == "time" else "By length.",
+        caption="",
         corner="ours / theirs",
         columns=tuple(f"{length:,}" for length in lengths),
         rows=tuple(rows),
-        notes=(f"Not judged: {'; '.join(reasons)}.",) if reasons else (),
+        legend=(
+            f"By length, paired by round; net: both less {NO_MIXING}.",
+            *([f"Not judged: {'; '.join(reasons)}."] if reasons else []),
+        ),
     )
 
 

@@ -129,7 +129,7 @@ def _accuracies(scores: Accuracies, lines: Sequence[Line], analysis: Analysis) -
     return Table(
         id=f"published-{scores.setting.id}",
         title="Published accuracies, %",
-        caption="Each mechanism's first row was measured here. Means are of this table's tasks.",
+        caption="",
         corner="mechanism, publication",
         columns=(
             *(column.title for column in scores.columns),
@@ -140,6 +140,7 @@ def _accuracies(scores: Accuracies, lines: Sequence[Line], analysis: Analysis) -
             f"{'; '.join(f'{name}: {source}' for name, source in papers.items())}.",
             *([f"Other variants: {'; '.join(differing)}."] if differing else []),
         ),
+        legend=("Each mechanism's first row was measured here. Means are of a table's own tasks.",),
     )
 
 
@@ -202,10 +203,11 @@ def _distances(scores: Accuracies, papers: Sequence[Quality]) -> Table:
     return Table(
         id=f"protocol-distance-{scores.setting.id}",
         title="Settings in which publications differ",
-        caption="Conditions that they state, and the length of their inputs.",
+        caption="",
         corner="publication",
         columns=tuple(column.title for column in scores.columns),
         rows=tuple(rows),
+        legend=("Conditions that a publication states, and the length of its inputs.",),
     )
 
 

@@ -21,6 +21,10 @@ from lra.verdict.ratio import Ratio
 from lra.verdict.repeatability import LONG, ControlledCost, control_ratio, median_width
 
 TOPIC = "Repeatability"
+_HOW = (
+    "Time over that of a plain matrix product in the same process: geometric mean over processes, "
+    "with half the width of its 95 % interval. This is the figure to repeat."
+)
 _TIMES = ("latency", "control_before", "control_after")
 
 
@@ -127,14 +131,14 @@ def _table(one: Mode, number: int) -> Table:
     return Table(
         id=f"repeatability-{one.mode}-{number}",
         title=f"Ratio of a {CALLS[one.mode]} to the control",
-        caption="Time over that of a plain matrix product in the same process: geometric mean over "
-        "processes, with half the width of its 95 % interval. This is the figure to repeat.",
+        caption="",
         corner="mechanism",
         columns=tuple(map(str, lengths)),
         rows=tuple(
             key.row([_value(one.places.get((key, n))) for n in lengths]) for key in one.keys
         ),
         notes=tuple(reference_notes(one.figures, one.keys)),
+        legend=(_HOW,),
     )
 
 

@@ -15,6 +15,9 @@ from lra.report.rows import of_the_run
 from lra.report.sections.accuracy import lengths_text, score_text
 from lra.report.words import NO_VALUE, TIMES, figures
 
+_OTHER_SETTINGS = "*"
+"""Mark of a time with other settings than those of the training."""
+
 
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each table of accuracies with two mechanisms or more in its figure."""
@@ -77,8 +80,8 @@ def _ratio(one: Entry, board: Leaderboard) -> Value:
     if one.time is None:
         return Value(NO_VALUE)
     mark = "elsewhere" if one.time.elsewhere else ""
-    mark = ", ".join(filter(None, [mark, "other settings" if one.time.other_settings else ""]))
-    text = f"{figures(one.time.value, one.time.spread)} {TIMES}"
+    others = _OTHER_SETTINGS if one.time.other_settings else ""
+    text = f"{figures(one.time.value, one.time.spread)} {TIMES}{others}"
     return Value(text, mark, one.time.value, one.key in board.front, one.time.disturbed)
 
 
@@ -90,14 +93,14 @@ def _table(scores: Accuracies, boards: list[Leaderboard], lines: Sequence[Row]) 
         for one in board.entries
         if one.time and (one.key.origin, one.key.variant) in shown
     ]
-    notes = [
+    legend = [
         "Bold: on the front of its length. Nobody is surely better in one of accuracy and time "
         "and not surely worse in the other."
     ]
     if any(time.elsewhere for time in times):
-        notes.append("elsewhere: on another machine class or build, by its ratio there.")
+        legend.append("elsewhere: on another machine class or build, by its ratio there.")
     if any(time.other_settings for time in times):
-        notes.append("other settings: timed with others than it was trained with.")
+        legend.append(f"{_OTHER_SETTINGS}: timed with other settings than it was trained with.")
     return Table(
         id=f"front-{scores.setting.id}",
         title=f"Time of a training step over that of {EXACT}, by length",
@@ -105,5 +108,5 @@ def _table(scores: Accuracies, boards: list[Leaderboard], lines: Sequence[Row]) 
         corner="mechanism",
         columns=("accuracy, %", *(f"{board.length:,}" for board in boards)),
         rows=tuple(lines),
-        notes=tuple(notes),
+        legend=tuple(legend),
     )

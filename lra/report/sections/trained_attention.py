@@ -89,10 +89,10 @@ def present(
         if key.mechanism != NO_MIXING
     ]
     beside = [_there(published, column) for column in columns]
-    notes = []
+    legend = []
     if any(value.number is not None for value in beside):
         rows.append(Row("LRA: Transformer", tuple(beside), group="Published"))
-        notes.append(f"LRA: {published.source}; below, the length there.")
+        legend.append(f"LRA: {published.source}; below, the length there.")
     examples = [
         attention.examples for seen in one.found.values() for attention in seen if attention
     ]
@@ -104,7 +104,8 @@ def present(
         corner="mechanism",
         columns=tuple(column.title for column in columns),
         rows=tuple(rows),
-        notes=(*notes, *reference_notes(one.figures, one.keys)),
+        notes=tuple(reference_notes(one.figures, one.keys)),
+        legend=tuple(legend),
     )
     return Section(
         topic="Trained attention",
