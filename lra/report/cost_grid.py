@@ -95,6 +95,10 @@ class Grid(msgspec.Struct, frozen=True):
         kept = {key for key in self.keys if key.mechanism in asked or key in best}
         return self._part(kept, self.lengths)
 
+    def without(self, variants: Collection[str]) -> Grid:
+        """Return a grid of all rows but those of some variants."""
+        return self._part({k for k in self.keys if k.variant not in variants}, self.lengths)
+
     def _part(self, keys: Collection[Key], lengths: Collection[int]) -> Grid:
         return msgspec.structs.replace(
             self,

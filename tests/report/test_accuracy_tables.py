@@ -189,7 +189,7 @@ def test_the_best_shortcut_stands_beside_and_what_it_beats_is_marked() -> None:
     assert marked == {
         ("performer", "text"), ("linear", "text"), ("performer", "image"), ("linear", "image"),
     }  # fmt: skip
-    assert UNBEATEN in found.notes and row(found, "trees").values[1].number == 0.7
+    assert UNBEATEN in found.legend and row(found, "trees").values[1].number == 0.7
     assert [one.mechanism for one in found.rows if one.group == accuracy.BASELINES][:2] == [
         "identity", "local",
     ]  # fmt: skip
@@ -197,7 +197,7 @@ def test_the_best_shortcut_stands_beside_and_what_it_beats_is_marked() -> None:
 
 def test_where_all_beat_the_best_shortcut_nothing_is_marked() -> None:
     found = table(quality("sdpa", "text", 0.9), quality("identity", "text", 0.6))
-    assert DAGGER not in value(found, "sdpa", "text").text and UNBEATEN not in found.notes
+    assert DAGGER not in value(found, "sdpa", "text").text and UNBEATEN not in found.legend
     # Where nothing is known of a task there is no row.
     assert "best shortcut" not in [one.label for one in table(quality("sdpa", "text")).rows]
 

@@ -29,7 +29,15 @@ from lra.report.load.measurement import Measurement, protocol_hash
 from lra.report.mixing import MARGIN
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.accuracy import accuracy_figure
-from lra.report.rows import Key, missing, of, of_the_run, reference_notes, row_keys
+from lra.report.rows import (
+    Key,
+    missing,
+    of,
+    of_the_run,
+    of_the_run_first,
+    reference_notes,
+    row_keys,
+)
 from lra.report.words import DAGGER, NO_VALUE, NOT_RUN, figures, listing, listing_of, percent
 
 BASELINES = "Baselines"
@@ -81,7 +89,11 @@ class Scores(msgspec.Struct, frozen=True):
 
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each table of accuracies and of losses."""
-    return [present(analyse(analysis, one), analysis) for one in analysis.accuracies]
+    return [
+        section
+        for one in analysis.accuracies
+        for section in of_the_run_first(present(analyse(analysis, one), analysis))
+    ]
 
 
 def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
@@ -170,11 +182,10 @@ def present(scores: Scores, analysis: Analysis) -> Section:
         ),
     )
     drawing = None if loss else accuracy_figure(table, of, analysis.looks)
-    few, notes = of_the_run(table.rows), table.notes
-    if drawing is None:
-        few = table.rows
-    elif len(few) < len(table.rows):
-        notes = (*notes, _ELSEWHERE)
+    few, notes = table.rows, table.notes
+    if drawing is not None:
+        few = of_the_run(table.rows)
+        notes = (*notes, *([_ELSEWHERE] if len(few) < len(table.rows) else []))
     # The plot has a line for each baseline, and so for the best.
     table = msgspec.structs.replace(table, rows=(*few, *_best_row(scores)), notes=notes)
     return Section(

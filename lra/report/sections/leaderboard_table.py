@@ -84,7 +84,7 @@ def ratio_value(one: Ratio | None, best: bool = False) -> Value:
         return Value(NO_VALUE)
     small = 0 < one.value < _LEAST
     number = f"< {_LEAST}" if small else figures(one.value, one.spread, most=2)
-    text = f"{number} {TIMES}"
+    text = f"{number}{TIMES}"
     return Value(text, "", one.value, best, one.disturbed)
 
 

@@ -157,7 +157,10 @@ def present(one: Limits, looks: Looks, title: str, before: Ceiling | None) -> Se
         }
         dots = (one.longest, at_longest)
         figures = [limit_figure(f"limit-{one.number}", dots, looks)] if first else []
-    tables = [_table(one) if one.modes else None, declared_table(one.declared, one.number)]
+    # Settings timed at one length are those of comparisons: the first has their mechanisms.
+    is_whole = first or any(len(mode.times.lengths) > 1 for mode in one.modes)
+    shares = _table(one) if one.modes and is_whole else None
+    tables = [shares, declared_table(one.declared, one.number)]
     return Section(
         topic=TOPIC,
         level="appendix",

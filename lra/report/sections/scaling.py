@@ -22,9 +22,10 @@ from lra.report.model import Section, Table, drawn
 from lra.report.plots.cost import cost_figure
 from lra.report.plots.crossover import crossover_figure
 from lra.report.plots.style import Looks
-from lra.report.rows import of_the_run
+from lra.report.rows import ALL_ROWS, of_the_run
 from lra.report.sections.cost_table import CALLS, cost_table, is_loose
 from lra.report.sections.energy import energy_tables, no_estimate, why_no_energy
+from lra.report.sections.peers import compared
 from lra.report.sweeps import by_row
 from lra.report.words import percent, quantity, span
 
@@ -63,8 +64,9 @@ class Scaling(msgspec.Struct, frozen=True):
 
 def analyse(costs: Costs) -> list[Scaling]:
     """Return the costs of each setting and mode in which a whole call was timed, the run's main
-    setting first, and training before forward passes."""
-    found = []
+    setting first, and training before forward passes. Public packages that another section
+    compares with ours are left out."""
+    found, elsewhere = [], compared(costs)
     for number, setting in enumerate(costs.settings, start=1):
         own = costs.figures[costs.figures["setting"] == setting.id]
         growth, crossing = growths(costs, setting.id), crossovers(costs, setting.id)
@@ -72,6 +74,8 @@ def analyse(costs: Costs) -> list[Scaling]:
             time = grid(costs, setting.id, mode, "latency")
             if time is not None:
                 size = grid(costs, setting.id, mode, PEAK_MEMORY[setting.device])
+                others = elsewhere.get((setting.id, mode), frozenset())
+                time, size = time.without(others), size and size.without(others)
                 here = own[own["mode"] == mode]
                 is_own = setting.id in costs.own
                 found.append(
@@ -113,8 +117,8 @@ def present(
 ) -> list[Section]:
     """Return the section, one of the rows and lengths that were tried seldom, and one of all rows
     where the reference has others than the run is read against: the first is named by the first of
-    `named`, all others by the last. The plot of multiples is only in the `first` setting, since
-    tables have them too."""
+    `named`, all others by the last. Plots are only of the `first` setting, since tables have the
+    same figures."""
     title, short = named
     split = [grid.split() for grid in (one.time, one.size) if grid is not None]
     whole = [grid for grid, _ in split]
@@ -122,18 +126,18 @@ def present(
     main = [grid.of_the_run() for grid in whole]
     is_all = all(len(near.keys) == len(grid.keys) for near, grid in zip(main, whole, strict=True))
     place = f"{one.mode}-{one.number}"
-    compared = [crossover_figure(f"crossover-{place}", whole, one.crossing, looks)] if first else []
-    figures = [
-        cost_figure(f"scaling-{place}", "Time and peak memory against length", main, looks),
-        *(compared if is_all else []),
-    ]
+    figures, multiples = [], []
+    if one.own and first:
+        title_of = "Time and peak memory against length"
+        figures = [cost_figure(f"scaling-{place}", title_of, main, looks)]
+        multiples = [crossover_figure(f"crossover-{place}", whole, one.crossing, looks)]
     found = [
         Section(
             topic=TOPIC,
             setting=title,
             text=tuple(text),
             tables=(*(_table(one, grid) for grid in main), *map(_near, spent)),
-            figures=drawn(figures) if one.own else (),
+            figures=drawn([*figures, *(multiples if is_all else [])]),
         )
     ]
     if few:
@@ -144,9 +148,8 @@ def present(
             *(_table(one, grid, "all") for grid in whole),
             *(msgspec.structs.replace(table, id=f"{table.id}-all") for table in spent),
         )
-        others = drawn(compared) if one.own else ()
-        setting = f"{short}: all rows of the reference"
-        found.append(Section(topic=TOPIC, setting=setting, tables=tables, figures=others))
+        setting = f"{short}: {ALL_ROWS}"
+        found.append(Section(topic=TOPIC, setting=setting, tables=tables, figures=drawn(multiples)))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from lra.core.catalogue import EXACT
+from lra.core.catalogue import CONTROLS, EXACT
 from lra.report.accuracy import ACCURACY, Accuracies
 from lra.report.analysis import Analysis
 from lra.report.leaderboard import Entry, Leaderboard, leaderboard, main_setting
@@ -13,7 +13,7 @@ from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.tradeoff import tradeoff_figure
 from lra.report.rows import of_the_run
 from lra.report.sections.accuracy import lengths_text, score_text
-from lra.report.words import NO_VALUE, TIMES, figures
+from lra.report.words import NO_VALUE, figures
 
 _OTHER_SETTINGS = "*"
 """Mark of a time with other settings than those of the training."""
@@ -59,10 +59,12 @@ def present(scores: Accuracies, boards: list[Leaderboard], analysis: Analysis) -
         values = [Value(score_text(one.score, rows), "", one.score.mean)]
         values += [_ratio(board.entries[place], board) for board in boards]
         lines.append(one.key.row(values))
+    is_first = scores is analysis.main
+    if not is_first:
+        lines = [row for row in lines if _is_told(row)]
     lines.sort(key=lambda row: (row.origin != "run", -(row.values[0].number or 0.0), row.label))
     table = _table(scores, boards, of_the_run(lines))
     drawing = tradeoff_figure(last, analysis.looks, f"tradeoff-{scores.setting.id}")
-    is_first = scores is analysis.main
     return Section(
         topic="Trade-off",
         setting=", ".join(scores.setting.parts),
@@ -70,6 +72,12 @@ def present(scores: Accuracies, boards: list[Leaderboard], analysis: Analysis) -
         # The figure of the first table is the headline's.
         figures=drawn([None if is_first else drawing]),
     )
+
+
+def _is_told(row: Row) -> bool:
+    """Whether a row is on a front, or one that fronts are read against. The times of all others are
+    in the first table, and their accuracies in those of accuracy."""
+    return row.mechanism in (EXACT, *CONTROLS) or any(value.best for value in row.values)
 
 
 def _is_placed(one: Entry) -> bool:
@@ -81,7 +89,7 @@ def _ratio(one: Entry, board: Leaderboard) -> Value:
         return Value(NO_VALUE)
     mark = "elsewhere" if one.time.elsewhere else ""
     others = _OTHER_SETTINGS if one.time.other_settings else ""
-    text = f"{figures(one.time.value, one.time.spread)} {TIMES}{others}"
+    text = f"{figures(one.time.value, one.time.spread)}{others}"
     return Value(text, mark, one.time.value, one.key in board.front, one.time.disturbed)
 
 
