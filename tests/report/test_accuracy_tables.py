@@ -245,7 +245,13 @@ def test_beside_a_run_the_reference_has_its_anchors_in_the_table_and_all_rows_in
         quality("sdpa", "text", share, seed=n) for n, share in enumerate((0.9, 0.91, 0.9))
     ]
     run = quality("performer", "text", 0.8)
-    (section,) = accuracy.sections(analyse(join([run], reference)))
+    near, every = accuracy.sections(analyse(join([run], reference)))
+    labels = [one.label for one in near.tables[0].rows]
+    assert labels == ["performer", "sdpa", "identity", "best shortcut"]
+    # One task has no plot, and so its other rows stand in a table of all.
+    assert near.figures == () and "linear" in [one.label for one in every.tables[0].rows]
+    several = [*reference, quality("sdpa", "image", 0.9), quality("linear", "image", 0.7)]
+    (section,) = accuracy.sections(analyse(join([run, quality("performer", "image")], several)))
     labels = [one.label for one in section.tables[0].rows]
     assert labels == ["performer", "sdpa", "identity", "best shortcut"]
     assert "linear" in section.figures[0].alt
