@@ -8,7 +8,7 @@ from lra.report.assumptions import Assumptions
 from lra.report.costs import costs
 from lra.report.load.select import Evidence
 from lra.report.mixing import mean_over_mixing
-from lra.report.model import Report
+from lra.report.model import Report, with_legends
 from lra.report.plots.style import Looks
 from lra.report.sections import SECTIONS
 from lra.report.sections.headline import headline
@@ -35,6 +35,6 @@ def assemble(analysis: Analysis, title: str) -> Report:
         title=title,
         subtitle=subtitle(analysis.evidence),
         headline=headline(analysis),
-        sections=tuple(section for sections in SECTIONS for section in sections(analysis)),
+        sections=with_legends(one for sections in SECTIONS for one in sections(analysis)),
         footer=footer(analysis.evidence),
     )

@@ -11,7 +11,7 @@ import pandas as pd
 
 from lra.core.catalogue import EXACT
 from lra.report.costs import Costs, fastest
-from lra.report.rows import Key, row_keys
+from lra.report.rows import Key, read_against, row_keys
 
 
 class Place(NamedTuple):
@@ -85,11 +85,30 @@ class Grid(msgspec.Struct, frozen=True):
         few = {n for _, n in left}
         return self._part(whole, common), self._part({key for key, _ in left}, few)
 
+    def of_the_run(self) -> Grid:
+        """Return a grid of the run's mechanisms, exact attention, the controls and the fastest row
+        of each length; all rows where the run has none."""
+        own = {key.mechanism for key in self.keys if key.origin == "run"}
+        if not own:
+            return self
+        asked, best = read_against(own), {*self.best.values()}
+        kept = {key for key in self.keys if key.mechanism in asked or key in best}
+        return self._part(kept, self.lengths)
+
+    def without(self, variants: Collection[str]) -> Grid:
+        """Return a grid of all rows but those of some variants."""
+        return self._part({k for k in self.keys if k.variant not in variants}, self.lengths)
+
     def _part(self, keys: Collection[Key], lengths: Collection[int]) -> Grid:
         return msgspec.structs.replace(
             self,
             keys=tuple(key for key in self.keys if key in keys),
             lengths=tuple(n for n in self.lengths if n in lengths),
+            places={
+                (key, n): place
+                for (key, n), place in self.places.items()
+                if key in keys and n in lengths
+            },
         )
 
 

@@ -69,6 +69,9 @@ class Table(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    legend: tuple[str, ...] = ()
+    """Sentences that hold for all tables of a topic, such as what a mark means: the report has each
+    once a topic, among the notes of the first table that has it."""
     numeric: bool = True
     """Whether columns are numbers; False for text, which reads better left-aligned."""
 
@@ -152,6 +155,22 @@ class Report(msgspec.Struct, frozen=True):
         """All figures, in order."""
         own = (self.headline.figure,) if self.headline.figure else ()
         return (*own, *(figure for section in self.sections for figure in section.figures))
+
+
+def with_legends(sections: Iterable[Section]) -> tuple[Section, ...]:
+    """Return the sections with each sentence of a legend as a note of the first table of its topic
+    that has it, and without all others."""
+    told: set[tuple[str, str]] = set()
+    found = []
+    for section in sections:
+        tables = []
+        for table in section.tables:
+            new = [text for text in table.legend if (section.topic, text) not in told]
+            told |= {(section.topic, text) for text in new}
+            notes = (*new, *table.notes)
+            tables.append(msgspec.structs.replace(table, notes=notes, legend=()))
+        found.append(msgspec.structs.replace(section, tables=tuple(tables)))
+    return tuple(found)
 
 
 def there(items: Iterable[Table | None]) -> tuple[Table, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
+import msgspec
 import pandas as pd
 
 from lra.core.catalogue import CONTROLS, EXACT
@@ -13,9 +14,10 @@ from lra.core.escape import escape_controls
 from lra.core.peers import PREFIX
 from lra.core.records import Failure, Status
 from lra.report.load.measurement import Origin
-from lra.report.model import Row, Value
+from lra.report.model import Row, Section, Value
 from lra.report.words import NO_VALUE, NOT_RUN, ending, listing
 
+ALL_ROWS = "all rows of the reference"
 _QUESTION = ["mechanism_version", "protocol", "metric", "mode", "length"]
 """Columns of a figure's question, without its seed or process."""
 
@@ -77,10 +79,29 @@ def of_the_run(rows: Sequence[Row]) -> tuple[Row, ...]:
     own = {row.mechanism for row in rows if row.origin == "run" and row.mechanism}
     if not own:
         return tuple(rows)
-    asked = {*own, "", EXACT, *CONTROLS}
+    asked = {"", *read_against(own)}
     return tuple(
         row for row in rows if row.mechanism in asked or any(value.best for value in row.values)
     )
+
+
+def of_the_run_first(section: Section) -> list[Section]:
+    """Return a section with its rows of `of_the_run`, followed by one of all rows where some are
+    left out: as a later one of its topic it is folded."""
+    near = tuple(msgspec.structs.replace(one, rows=of_the_run(one.rows)) for one in section.tables)
+    if all(len(few.rows) == len(one.rows) for few, one in zip(near, section.tables, strict=True)):
+        return [section]
+    whole = tuple(msgspec.structs.replace(one, id=f"{one.id}-all") for one in section.tables)
+    setting = ": ".join(filter(None, [section.setting, ALL_ROWS]))
+    return [
+        msgspec.structs.replace(section, tables=near),
+        Section(topic=section.topic, level=section.level, setting=setting, tables=whole),
+    ]
+
+
+def read_against(own: Iterable[str]) -> frozenset[str]:
+    """Return the mechanisms of a run, exact attention and the controls, by name."""
+    return frozenset({*own, EXACT, *CONTROLS})
 
 
 def of(table: pd.DataFrame, key: Key) -> pd.DataFrame:

@@ -189,7 +189,7 @@ def test_the_best_shortcut_stands_beside_and_what_it_beats_is_marked() -> None:
     assert marked == {
         ("performer", "text"), ("linear", "text"), ("performer", "image"), ("linear", "image"),
     }  # fmt: skip
-    assert UNBEATEN in found.notes and row(found, "trees").values[1].number == 0.7
+    assert UNBEATEN in found.legend and row(found, "trees").values[1].number == 0.7
     assert [one.mechanism for one in found.rows if one.group == accuracy.BASELINES][:2] == [
         "identity", "local",
     ]  # fmt: skip
@@ -197,7 +197,7 @@ def test_the_best_shortcut_stands_beside_and_what_it_beats_is_marked() -> None:
 
 def test_where_all_beat_the_best_shortcut_nothing_is_marked() -> None:
     found = table(quality("sdpa", "text", 0.9), quality("identity", "text", 0.6))
-    assert DAGGER not in value(found, "sdpa", "text").text and UNBEATEN not in found.notes
+    assert DAGGER not in value(found, "sdpa", "text").text and UNBEATEN not in found.legend
     # Where nothing is known of a task there is no row.
     assert "best shortcut" not in [one.label for one in table(quality("sdpa", "text")).rows]
 
@@ -245,7 +245,13 @@ def test_beside_a_run_the_reference_has_its_anchors_in_the_table_and_all_rows_in
         quality("sdpa", "text", share, seed=n) for n, share in enumerate((0.9, 0.91, 0.9))
     ]
     run = quality("performer", "text", 0.8)
-    (section,) = accuracy.sections(analyse(join([run], reference)))
+    near, every = accuracy.sections(analyse(join([run], reference)))
+    labels = [one.label for one in near.tables[0].rows]
+    assert labels == ["performer", "sdpa", "identity", "best shortcut"]
+    # One task has no plot, and so its other rows stand in a table of all.
+    assert near.figures == () and "linear" in [one.label for one in every.tables[0].rows]
+    several = [*reference, quality("sdpa", "image", 0.9), quality("linear", "image", 0.7)]
+    (section,) = accuracy.sections(analyse(join([run, quality("performer", "image")], several)))
     labels = [one.label for one in section.tables[0].rows]
     assert labels == ["performer", "sdpa", "identity", "best shortcut"]
     assert "linear" in section.figures[0].alt

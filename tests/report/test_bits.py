@@ -52,9 +52,9 @@ def test_bits_are_means_over_seeds_beside_simple_baselines():
     found = table(records)
     assert lines(found) == [
         ["full", "OOM"],
-        ["linear", "2.50 (n 1, off 0.90)"],
+        ["linear", "2.50 (off 0.90)"],
         ["sdpa", "2.0 (± 0.14, n 2, off 0.40)"],
-        ["identity", "3.10 (n 1, off 1.5)"],
+        ["identity", "3.10 (off 1.5)"],
         # The dearest first, so that the least there is stands last.
         ["majority", "4.90"],
         ["best possible", "1.60"],
@@ -115,7 +115,7 @@ def test_an_accuracy_has_its_distance_in_points_and_the_floor_is_no_shortcut():
 def test_bold_are_the_fewest_bits_where_they_lie_clear_of_the_next(rival, best):
     found = table([*several("sdpa", 1.90, 1.91, 1.92), *rival])
     assert [row.label for row in found.rows if row.values[0].best] == best
-    assert any("Bold" in note for note in found.notes) == bool(best)
+    assert any("Bold" in text for text in found.legend) == bool(best)
 
 
 def test_bits_no_fewer_than_the_best_shortcuts_are_marked():

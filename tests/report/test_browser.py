@@ -8,15 +8,19 @@ import math
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lra.report import Rendered
+from lra.core.records import Record
+from lra.report import Rendered, render
 from lra.report.model import Headline, Report, Row, Section, Table, Value
 from lra.report.plots.style import Looks
 from lra.report.write.html import report_html
+
+from .sample import LENGTHS, baseline, efficiency, error, quality
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium")
@@ -67,6 +71,10 @@ const box = (element) => {
   const { left, top, right, bottom } = element.getBoundingClientRect();
   return [left, top, right, bottom];
 };
+const unfolded = () => {
+  for (const part of document.querySelectorAll("details")) part.open = true;
+  return document.body.innerText;
+};
 parent.postMessage({
   window: [innerWidth, innerHeight],
   wide: Math.max(document.documentElement.scrollWidth, document.body.scrollWidth),
@@ -74,7 +82,7 @@ parent.postMessage({
   answer: box(document.querySelector(".answer p")),
   screen: box(document.querySelector(".headline")),
   height: document.documentElement.scrollHeight,
-  words: document.body.innerText.match(/[^ \\n\\t]+/g).length,
+  words: unfolded().match(/[^ \\n\\t]+/g).length,
 }, "*");
 </script>
 """
@@ -118,6 +126,35 @@ def told(page: Path, place: Path, *what: str) -> dict[str, Any]:
     assert found is not None, shown[-500:]
     answer: dict[str, Any] = json.loads(html.unescape(found[1]))
     return answer
+
+
+def measured(page: Path, place: Path, width: int = 1280) -> dict[str, Any]:
+    """Sizes of a page in a window, in pixels, and its words with all of it unfolded."""
+    with_script(page, MEASURE, place)
+    (place / "frame.html").write_text(FRAME % (width, HEIGHT), encoding="utf-8")
+    return told(place / "frame.html", place, "--virtual-time-budget=20000")
+
+
+def one_mechanism(name: str, shift: float = 0.0, **fields: Any) -> Iterator[Record]:
+    """All that a run measures of one mechanism."""
+    for task in LENGTHS:
+        yield quality(name, task, 0.6 + shift, **fields)
+    for length in (256, 512, 1024, 2048, 4096, 8192):
+        seconds = 1e-5 * length * (1 + shift)
+        for mode in ("train", "forward"):
+            yield efficiency(name, length, mode, seconds, declared=("O(n)", "O(n)"), **fields)
+        yield efficiency(name, length, "decode", seconds, direction="causal", **fields)
+    for length in (256, 1024):
+        yield error(name, length, 0.1 + shift, **fields)
+
+
+def reference() -> Iterator[Record]:
+    """As many mechanisms as the committed records have."""
+    for place, name in enumerate(
+        ("sdpa", "identity", "local", *(f"mechanism_{n}" for n in range(18)))
+    ):
+        yield from one_mechanism(name, place / 100)
+    yield from (baseline(task) for task in LENGTHS)
 
 
 @pytest.fixture(scope="module")
@@ -191,9 +228,7 @@ def test_the_page_fits_its_window_and_begins_with_the_answer(
     rendered: Rendered, tmp_path: Path, device: str
 ) -> None:
     width = WIDTHS[device]
-    with_script(rendered.page, MEASURE, tmp_path)
-    (tmp_path / "frame.html").write_text(FRAME % (width, HEIGHT), encoding="utf-8")
-    seen = told(tmp_path / "frame.html", tmp_path, "--virtual-time-budget=20000")
+    seen = measured(rendered.page, tmp_path, width)
     assert seen["window"][0] == width
     assert seen["wide"] <= width
     for name in ("headline", "answer"):
@@ -204,12 +239,19 @@ def test_the_page_fits_its_window_and_begins_with_the_answer(
 def test_the_page_of_the_reference_has_its_answer_on_one_screen_and_is_short(
     tmp_path: Path,
 ) -> None:
-    with_script(REFERENCE, MEASURE, tmp_path)
-    (tmp_path / "frame.html").write_text(FRAME % (1280, HEIGHT), encoding="utf-8")
-    seen = told(tmp_path / "frame.html", tmp_path, "--virtual-time-budget=20000")
+    seen = measured(REFERENCE, tmp_path)
     assert 400 < seen["screen"][3] <= HEIGHT
     assert HEIGHT < seen["height"] < 30_000 and 1000 < seen["words"] < 15_000
     assert REFERENCE.stat().st_size < 3_000_000
+
+
+def test_the_page_of_one_mechanism_beside_the_reference_is_short(tmp_path: Path) -> None:
+    page = render([*one_mechanism("performer")], [*reference()], tmp_path / "out", title="x").page
+    seen = measured(page, tmp_path)
+    assert HEIGHT < seen["height"] < 6000 and 1000 < seen["words"] < 15_000
+    # Nothing of the reference is lost: its rows are folded, or a click away.
+    folded = page.read_text(encoding="utf-8").partition('id="scaling"')[2]
+    assert "mechanism_17</a></th>" in folded.partition("<details>")[2]
 
 
 @pytest.mark.parametrize("device", WIDTHS)

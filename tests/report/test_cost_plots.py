@@ -93,7 +93,7 @@ def test_costs_have_their_exponent_after_the_name_and_a_cross_for_a_failure() ->
     # An unsupported call is no failure.
     lacking = figures([*timed, *ended("b", "unsupported", *LENGTHS)])["scaling-train-1"]
     assert "b" not in texts(lacking) and "cross" not in lacking.caption
-    beside = figures(timed, swept("c", lambda n: n, started=OLD))["scaling-train-1"]
+    beside = figures(timed, swept("sdpa", lambda n: n, started=OLD))["scaling-train-1"]
     assert "Hollow: reference." in beside.caption
 
 

@@ -30,7 +30,7 @@ def only(*records: Record, reference: tuple[Record, ...] = ()) -> Errors:
 
 
 def table(*records: Record, reference: tuple[Record, ...] = (), place: int = 0) -> Table:
-    (section,) = sections(analysed(records, reference))
+    *_, section = sections(analysed(records, reference))
     return section.tables[place]
 
 
@@ -98,6 +98,8 @@ def test_a_newer_record_replaces_an_older_one_and_a_reference_stands_beside_the_
     found = table(old, new, reference=(error("linformer", 256, machine=THERE),))
     assert texts(found)["performer"][0] == "0.10"
     assert [row.title for row in found.rows] == ["performer", "linformer (reference)"]
+    near, _ = sections(analysed([new], [error("linformer", 256, machine=THERE)]))
+    assert [row.title for row in near.tables[0].rows] == ["performer"]
 
 
 def test_a_mean_is_of_one_version_of_torch_and_of_no_machine_twice() -> None:

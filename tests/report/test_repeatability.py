@@ -62,14 +62,14 @@ def test_the_control_of_a_process_is_both_of_its_timings() -> None:
 
 def test_width_is_of_1024_positions_and_more_and_told_by_mode() -> None:
     wide = [timed("linear", 512, r, s) for r, s in enumerate((1e-3, 9e-3))]
-    narrow = [timed("linear", n, r, 5e-3) for n in (1024, 2048) for r in range(3)]
+    narrow = [timed("linear", n, r, 5e-3) for n in (1024, 1500, 2048) for r in range(3)]
     train = [timed("linear", 512, r, 5e-3, mode="train") for r in range(2)]
     found = section([*wide, *narrow, *train])
     assert found.text == (
         "Training step: no cell has 1024 positions or more, from where on the width is stated; "
         "1 cell of 2 processes, the machine busy in 0 of 2.",
-        "Forward pass: at lengths of 1024 and more the 95 % intervals of 2 cells are 0.0 % wide "
-        "(median); 3 cells of 2 to 3 processes, the machine busy in 0 of 8.",
+        "Forward pass: at lengths of 1024 and more the 95 % intervals of 3 cells are 0.0 % wide "
+        "(median); 4 cells of 2 to 3 processes, the machine busy in 0 of 11.",
     )
     known = tables([found])
     assert known["repeatability-forward-1"].columns == ("1024", "2048")

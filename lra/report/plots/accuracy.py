@@ -30,10 +30,11 @@ _LETTERS = 80
 
 
 def accuracy_figure(table: Table, scores: Accuracies, looks: Looks) -> Figure | None:
-    """Return the dots of a table of accuracies; None where no mechanism has a figure."""
+    """Return the dots of a table of accuracies; None below two mechanisms with a figure or two
+    tasks, where the table shows as much."""
     known = [row for row in table.rows if any(value.number is not None for value in row.values)]
     rows = [row for row in known if row.mechanism and row.mechanism not in CONTROLS]
-    if len(rows) < 2:
+    if len(rows) < 2 or len(scores.columns) < 2:
         return None
     lines = [row for row in known if row not in rows]
     columns = scores.columns

@@ -38,7 +38,7 @@ def gallery_figure(pictures: Sequence[Picture], looks: Looks) -> Figure | None:
         parts += [
             _image(_support(one, looks), x, y, _SIDE),
             _label(name, x, y + _SIDE + 14, 12, INK),
-            _label(f"{percent(one.pattern.share)} % of pairs", x, y + _SIDE + 28, 10, MUTED),
+            _label(f"{percent(one.pattern.share)} %", x, y + _SIDE + 28, 10, MUTED),
         ]
     down = -(-len(pictures) // _ACROSS)
     return Figure(

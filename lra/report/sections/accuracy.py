@@ -29,7 +29,15 @@ from lra.report.load.measurement import Measurement, protocol_hash
 from lra.report.mixing import MARGIN
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.accuracy import accuracy_figure
-from lra.report.rows import Key, missing, of, of_the_run, reference_notes, row_keys
+from lra.report.rows import (
+    Key,
+    missing,
+    of,
+    of_the_run,
+    of_the_run_first,
+    reference_notes,
+    row_keys,
+)
 from lra.report.words import DAGGER, NO_VALUE, NOT_RUN, figures, listing, listing_of, percent
 
 BASELINES = "Baselines"
@@ -51,6 +59,7 @@ _COSTS = {
 UNBEATEN = (
     f"{DAGGER}: not surely better than the best shortcut; nothing is shown about attention there."
 )
+_BOLD = "Bold: best, with a 95 % interval over seeds clear of the next one's."
 _OFF = "off: distance of the mean to the best possible score."
 _ELSEWHERE = "The other mechanisms of the reference are in the plot and in report.csv."
 
@@ -80,7 +89,11 @@ class Scores(msgspec.Struct, frozen=True):
 
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each table of accuracies and of losses."""
-    return [present(analyse(analysis, one), analysis) for one in analysis.accuracies]
+    return [
+        section
+        for one in analysis.accuracies
+        for section in of_the_run_first(present(analyse(analysis, one), analysis))
+    ]
 
 
 def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
@@ -157,20 +170,22 @@ def present(scores: Scores, analysis: Analysis) -> Section:
         ),
         rows=(*rows, *_simple_rows(scores)),
         notes=(
-            *_notes(of, several, any(scores.best.values())),
+            *_notes(of, several),
             *_local_notes(scores),
-            *([UNBEATEN] if scores.unbeaten else []),
-            *([_OFF] if any(FLOOR in own for own in scores.baselines.values()) else []),
             *_machine_notes(scores.figures),
             *reference_notes(scores.figures, scores.keys),
         ),
+        legend=(
+            *([_BOLD] if any(scores.best.values()) else []),
+            *([UNBEATEN] if scores.unbeaten else []),
+            *([_OFF] if any(FLOOR in own for own in scores.baselines.values()) else []),
+        ),
     )
     drawing = None if loss else accuracy_figure(table, of, analysis.looks)
-    few, notes = of_the_run(table.rows), table.notes
-    if drawing is None:
-        few = table.rows
-    elif len(few) < len(table.rows):
-        notes = (*notes, _ELSEWHERE)
+    few, notes = table.rows, table.notes
+    if drawing is not None:
+        few = of_the_run(table.rows)
+        notes = (*notes, *([_ELSEWHERE] if len(few) < len(table.rows) else []))
     # The plot has a line for each baseline, and so for the best.
     table = msgspec.structs.replace(table, rows=(*few, *_best_row(scores)), notes=notes)
     return Section(
@@ -229,7 +244,7 @@ def _value(
     if place.n > 1 and not math.isnan(place.sd):
         spread = figures(place.sd, most=2) if is_loss else percent(place.sd)
         notes.append(f"± {spread}")
-    notes += [f"n {place.n}"] if several else []
+    notes += [f"n {place.n}"] if several and place.n > 1 else []
     notes += [missing(place.endings).text] if place.endings else []
     notes += [rate] if rate else []
     if doubt:
@@ -345,13 +360,12 @@ def lengths_text(columns: Sequence[Column]) -> str:
     return f"{low:,} to {high:,} tokens" if low < high else f"{low:,} tokens"
 
 
-def _notes(of: Accuracies, several: bool, bold: bool) -> list[str]:
-    notes = ["± is one standard deviation over n seeds." if several else "One seed each."]
+def _notes(of: Accuracies, several: bool) -> list[str]:
+    seeds = "± is one standard deviation over n seeds; all others are of one seed."
+    notes = [seeds if several else "One seed each."]
     tied = [c.title for c in of.columns if c.cell.model.query_key_start == "tied"]
     if tied:
         notes.append(f"Keys start equal to queries on {', '.join(tied)}, which favours softmax.")
-    if bold:
-        notes.append("Bold: best, with a 95 % interval over seeds clear of the next one's.")
     return notes
 
 

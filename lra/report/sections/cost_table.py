@@ -33,7 +33,8 @@ def cost_table(
     *,
     id: str,
     title: str,
-    caption: str,
+    caption: str = "",
+    legend: tuple[str, ...] = (),
     growth: Derived | None = None,
     crossing: Derived | None = None,
     notes: Iterable[str] = (),
@@ -75,6 +76,7 @@ def cost_table(
         columns=tuple(columns),
         rows=tuple(rows),
         notes=tuple(found[:_MOST_NOTES]),
+        legend=legend,
     )
 
 

@@ -16,6 +16,7 @@ from lra.report.load.settings import CostSetting
 from lra.report.model import Section, Table, drawn
 from lra.report.plots.cost import cost_figure
 from lra.report.plots.style import Looks
+from lra.report.rows import of_the_run_first
 from lra.report.sections.cost_table import cost_table
 from lra.report.sweeps import by_row
 from lra.report.words import listing
@@ -65,12 +66,17 @@ def analyse(costs: Costs) -> list[Decoding]:
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each setting with decoding."""
     named = titles(analysis.costs.settings)
-    return [present(one, analysis.looks, named[one.setting.id]) for one in analyse(analysis.costs)]
+    return [
+        section
+        for one in analyse(analysis.costs)
+        for section in of_the_run_first(present(one, analysis.looks, named[one.setting.id]))
+    ]
 
 
 def present(one: Decoding, looks: Looks, title: str) -> Section:
     """Return the section of a setting."""
-    shown = [grid for grid in one.grids if grid.metric in ("latency", "state_bytes")]
+    drawn_metrics = ("latency", "state_bytes")
+    shown = [grid.of_the_run() for grid in one.grids if grid.metric in drawn_metrics]
     figure = cost_figure(
         f"decoding-{one.number}",
         "Decoding against length of the context",

@@ -11,7 +11,7 @@ from lra.report.errors import ROUNDING, At, Error, Errors, errors
 from lra.report.load.frame import ERRORS
 from lra.report.model import Section, Table, Value, drawn, there
 from lra.report.plots.error import budget_figure, scale_figure
-from lra.report.rows import Key, missing, reference_notes
+from lra.report.rows import Key, missing, of_the_run_first, reference_notes
 from lra.report.words import NOT_RUN, TIMES, apart, count, figures, listing, percent, span
 
 _NAMED = 3
@@ -21,7 +21,11 @@ _NAMED = 3
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each setting of sizes."""
     found = errors(analysis.evidence)
-    return [present(one, title, analysis) for one, title in zip(found, titles(found), strict=True)]
+    return [
+        section
+        for one, title in zip(found, titles(found), strict=True)
+        for section in of_the_run_first(present(one, title, analysis))
+    ]
 
 
 def titles(found: Sequence[Errors]) -> list[str]:

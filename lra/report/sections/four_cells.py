@@ -23,7 +23,7 @@ from lra.report.analysis import Analysis
 from lra.report.baselines import MAJORITY, simple
 from lra.report.load.settings import QualitySetting
 from lra.report.model import Row, Section, Table, Value
-from lra.report.rows import Key, missing, of, reference_notes, row_keys
+from lra.report.rows import Key, missing, of, of_the_run_first, reference_notes, row_keys
 from lra.report.words import NO_VALUE, count, listing, percent
 
 CELLS = ("noncausal self", "causal self", "noncausal cross", "causal cross")
@@ -79,7 +79,7 @@ class Four(NamedTuple):
 
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each protocol that has tasks in more than one of the four cells."""
-    return [present(one) for one in analyse(analysis)]
+    return [section for one in analyse(analysis) for section in of_the_run_first(present(one))]
 
 
 def cell_of(model: ModelSpec) -> str | None:

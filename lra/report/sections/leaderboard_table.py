@@ -88,7 +88,7 @@ def _ratio(one: Ratio | None, best: bool = False) -> Value | None:
         return None
     small = 0 < one.value < _LEAST
     number = f"< {_LEAST}" if small else figures(one.value, one.spread, most=2)
-    text = f"{number} {TIMES}"
+    text = f"{number}{TIMES}"
     return Value(text, "", one.value, best, one.disturbed)
 
 

@@ -129,18 +129,24 @@ def sections(analysis: Analysis) -> list[Section]:
     found = analyse(costs, ceilings(analysis.evidence.ceilings))
     shown = [one for one in found if one.modes or not one.declared.empty]
     named = short_titles(costs.settings)
-    return [
-        present(one, analysis.looks, named[one.setting.id], first=one is shown[0]) for one in shown
-    ]
+    before: Ceiling | None = None
+    made = []
+    for one in shown:
+        made.append(present(one, analysis.looks, named[one.setting.id], before))
+        before = one.ceiling or before
+    return made
 
 
-def present(one: Limits, looks: Looks, title: str, *, first: bool) -> Section:
-    """Return the section of a setting. The method is only in the first, and so is a picture, since
-    a table has the same figures."""
+def present(one: Limits, looks: Looks, title: str, before: Ceiling | None) -> Section:
+    """Return the section of a setting, after one with the rates `before`. The method is only in the
+    first, and so is a picture, since a table has the same figures; rates are given anew where they
+    differ."""
     text, figures = [], []
+    first = before is None
     if one.modes and one.ceiling:
         text += [_HOW] if first else []
-        text.append(_rates(one, one.ceiling))
+        text += [_rates(one.ceiling)] if one.ceiling != before else []
+        text += [] if one.bytes_known else ["The bytes of these calls are not known."]
         at_longest = {
             CALLS[mode.times.mode]: {
                 key: share.share
@@ -151,7 +157,10 @@ def present(one: Limits, looks: Looks, title: str, *, first: bool) -> Section:
         }
         dots = (one.longest, at_longest)
         figures = [limit_figure(f"limit-{one.number}", dots, looks)] if first else []
-    tables = [_table(one) if one.modes else None, declared_table(one.declared, one.number)]
+    # Settings timed at one length are those of comparisons: the first has their mechanisms.
+    is_whole = first or any(len(mode.times.lengths) > 1 for mode in one.modes)
+    shares = _table(one) if one.modes and is_whole else None
+    tables = [shares, declared_table(one.declared, one.number)]
     return Section(
         topic=TOPIC,
         level="appendix",
@@ -162,18 +171,16 @@ def present(one: Limits, looks: Looks, title: str, *, first: bool) -> Section:
     )
 
 
-def _rates(one: Limits, ceiling: Ceiling) -> str:
-    rates = (
+def _rates(ceiling: Ceiling) -> str:
+    return (
         f"The machine's best: {ceiling.operations / 1e9:,.0f} billion operations a second in a "
         f"large matrix product, {ceiling.bytes / 1e9:,.0f} GB a second read and written in a copy."
     )
-    alone = [] if one.bytes_known else ["The bytes of these calls are not known."]
-    above = any(share.share > 1.0 for mode in one.modes for share in mode.shares.values())
-    return " ".join([rates, *alone, *([_ABOVE] if above else [])])
 
 
 def _table(one: Limits) -> Table:
     keys = list(dict.fromkeys(key for mode in one.modes for key in mode.times.keys))
+    above = any(share.share > 1.0 for mode in one.modes for share in mode.shares.values())
     return Table(
         id=f"limit-{one.number}",
         title="Share of the machine's limit, in percent",
@@ -181,6 +188,7 @@ def _table(one: Limits) -> Table:
         corner="mechanism",
         columns=tuple(CALLS[mode.times.mode] for mode in one.modes),
         rows=tuple(key.row([_value(one, mode, key) for mode in one.modes]) for key in keys),
+        legend=(_ABOVE,) if above else (),
     )
 
 

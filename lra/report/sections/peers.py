@@ -10,6 +10,7 @@ import msgspec
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.peers import Peer
 from lra.report.analysis import Analysis
+from lra.report.costs import Costs
 from lra.report.load.frame import PEAK_MEMORY
 from lra.report.load.settings import CostSetting
 from lra.report.model import Row, Section, Table, Value
@@ -102,6 +103,17 @@ def analyse(analysis: Analysis) -> list[PeerComparison]:
     return found
 
 
+def compared(costs: Costs) -> dict[tuple[str, str], frozenset[str]]:
+    """Return the variants of public packages that have their counterpart, by setting and mode."""
+    run = costs.figures[costs.figures["origin"] == "run"]
+    return {
+        (str(setting), str(mode)): frozenset(
+            pair.theirs[0].variant for pair in pairs_of(processes(own))
+        )
+        for (setting, mode), own in run.groupby(["setting", "mode"])
+    }
+
+
 def _place(pair: Pair, length: int, figures: Sequence[Process], metric: str) -> Place:
     timed = metric == "latency"
     rounds = rounds_of(pair, length, figures, metric, timed=timed)
@@ -138,10 +150,6 @@ def _unfair(found: Verdict | None, peer: Peer) -> tuple[str, ...]:
 
 def present(own: Sequence[PeerComparison], name: str) -> Section:
     """Return the tables of a setting: times and memory by length, for each mode."""
-    tables = [
-        _table(one, places, kind) for one in own
-        for kind, places in (("time", one.times), ("memory", one.sizes))
-    ]  # fmt: skip
     return Section(
         topic=TOPIC,
         level="appendix",
@@ -151,7 +159,7 @@ def present(own: Sequence[PeerComparison], name: str) -> Section:
             for kind, of in (("time", "times"), ("memory", "sizes"))
             if (text := summary([p for one in own for p in getattr(one, of).values()], kind))
         ),
-        tables=tuple(tables),
+        tables=tuple(map(_table, own)),
     )
 
 
@@ -166,12 +174,17 @@ def summary(places: Sequence[Place], kind: str) -> str:
     return f"Goal for {kind}: {', '.join([met, *others])}."
 
 
-def _table(one: PeerComparison, places: dict[tuple[int, int], Place], kind: str) -> Table:
-    lengths = sorted({length for _, length in places})
+def _table(one: PeerComparison) -> Table:
+    costs = (("time", one.times), ("memory", one.sizes))
+    asked = [
+        (kind, places, length)
+        for kind, places in costs
+        for length in sorted({length for _, length in places})
+    ]
     rows = [
         Row(
             f"{pair.ours[0].label} / {pair.theirs[0].label}",
-            tuple(_value(places.get((number, length)), kind) for length in lengths),
+            tuple(_value(places.get((number, n)), kind) for kind, places, n in asked),
             pair.ours[0].mechanism,
             pair.ours[0].variant,
         )
@@ -181,18 +194,24 @@ def _table(one: PeerComparison, places: dict[tuple[int, int], Place], kind: str)
         f"{pair.ours[0].label} / {pair.theirs[0].label}: {why}"
         for number, pair in enumerate(one.pairs)
         for why in dict.fromkeys(
-            why for (n, _), place in places.items() if n == number for why in place.against
+            why
+            for _, places in costs
+            for (n, _), place in places.items()
+            if n == number
+            for why in place.against
         )
     ]
-    caption = f"By length, paired by round; net: both less {NO_MIXING}."
     return Table(
-        id=f"peers-{kind}-{one.mode}-{one.setting.id}",
-        title=f"{kind.capitalize()} of ours over that of theirs: {CALLS[one.mode]}",
-        caption=caption if kind == "time" else "By length.",
+        id=f"peers-{one.mode}-{one.setting.id}",
+        title=f"Costs of ours over those of theirs: {CALLS[one.mode]}",
+        caption="",
         corner="ours / theirs",
-        columns=tuple(f"{length:,}" for length in lengths),
+        columns=tuple(f"{kind}, {length:,}" for kind, _, length in asked),
         rows=tuple(rows),
-        notes=(f"Not judged: {'; '.join(reasons)}.",) if reasons else (),
+        legend=(
+            f"By length, paired by round; net: both less {NO_MIXING}.",
+            *([f"Not judged: {'; '.join(reasons)}."] if reasons else []),
+        ),
     )
 
 
@@ -205,7 +224,7 @@ def _value(place: Place | None, kind: str) -> Value:
         return Value(word, left_out)
     value = place.whole.value
     if kind == "memory":
-        return Value(f"{figures(value, most=2)} {TIMES}", place.word, value)
+        return Value(figures(value, most=2), place.word, value)
     notes = [_above(place.above), place.word, left_out]
     return Value(_ratio(place.whole), ", ".join(filter(None, notes)), value)
 
@@ -219,8 +238,8 @@ def _above(found: RatioAboveFloor | None) -> str:
 def _ratio(found: Ratio) -> str:
     """Ratio with as many digits as its interval supports."""
     if found.low is None or found.high is None:
-        return f"{figures(found.value, most=2)} {TIMES}"
-    return f"{figures(found.value, found.high - found.low)} {TIMES}"
+        return figures(found.value, most=2)
+    return figures(found.value, found.high - found.low)
 
 
 def _goal() -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from lra.core.catalogue import EXACT
 from lra.core.cells import QualityCell
 from lra.core.dataset import SPLITS
@@ -29,10 +31,17 @@ def sections(analysis: Analysis) -> list[Section]:
     training in full, the others their differences from it."""
     found: list[Section] = []
     first: dict[str, str] = {}
+    told: dict[tuple[str, ...], str] = {}
     for scores in analysis.accuracies:
         settings = [_settings(column, analysis.evidence) for column in scores.columns]
         shared = {k: v for k, v in settings[0].items() if all(o.get(k) == v for o in settings)}
-        found.append(present(scores, settings, shared, first, analysis.evidence))
+        section = present(scores, settings, shared, first, analysis.evidence)
+        if section.text in told:
+            same = (f"Model and training are those of {told[section.text]}.",)
+            section = msgspec.structs.replace(section, text=same)
+        elif section.text:
+            told[section.text] = section.setting
+        found.append(section)
         first = first or shared
     return found
 
@@ -110,10 +119,11 @@ def _tasks(
     return Table(
         id=f"protocol-{scores.id}",
         title="Tasks",
-        caption="Rows of each split, and settings in which tasks differ.",
+        caption="",
         corner="task",
         columns=("length", f"rows: {' / '.join(SPLITS)}", "data hash", *titles, "generator"),
         rows=tuple(rows),
+        legend=("Rows of each split, and settings in which tasks differ.",),
         numeric=False,
     )
 
@@ -143,15 +153,18 @@ def _parameters(scores: Accuracies, evidence: Evidence) -> Table | None:
             rows.append(key.row([Value(_ends(sizes), note, float(max(sizes)))]))
     if not rows:
         return None
-    others = f"; {_ends(sizes_of.values())} of {EXACT} and the others" if sizes_of else ""
+    others = f"{_ends(sizes_of.values())} of {EXACT} and the others." if sizes_of else ""
     return Table(
         id=f"parameters-{scores.id}",
         title="Trainable parameters",
-        caption=f"Whole models over the tasks, unused parts included{others}. The difference from "
-        f"{EXACT} is said where above {100 * UNEQUAL:.0f} %.",
+        caption=others,
         corner="mechanism",
         columns=("parameters",),
         rows=tuple(rows),
+        legend=(
+            "Whole models over the tasks, unused parts included. The difference from "
+            f"{EXACT} is said where above {100 * UNEQUAL:.0f} %.",
+        ),
     )
 
 

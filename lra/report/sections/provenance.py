@@ -38,6 +38,10 @@ _KINDS: dict[type[MeasuredCell], str] = {
     ErrorCell: "Errors",
     BaselineCell: "Simple baselines",
 }
+_SHARED = ("machine class", "torch", "versions")
+"""Columns that are said once where all sources share them."""
+_NAMED = 3
+"""Commits that the foot of the page names."""
 
 
 class Source(msgspec.Struct, frozen=True, order=True):
@@ -66,18 +70,26 @@ def sections(analysis: Analysis) -> list[Section]:
 def present(sources: Sequence[tuple[Source, Sequence[Measurement]]], evidence: Evidence) -> Section:
     """Return the sources as a table, with the methods of the run's cells."""
     columns = ["machine class", "torch", "threads", "versions", "commit", "cells", "measured"]
-    same = len({source.versions for source, _ in sources}) == 1 and len(sources) > 1
-    notes = [f"Versions, the same everywhere: {sources[0][0].versions}."] if same else []
-    rows = []
+    lines = []
     for source, own in sources:
         texts = [source.machine, source.torch, str(source.threads), source.versions, source.commit]
-        texts += [str(len(own)), dates(own)]
-        if same:
-            # A list of ten libraries in each row would hide the differences.
-            del texts[3]
+        lines.append([*texts, str(len(own)), dates(own)])
+    # A list of ten libraries in each row would hide the differences.
+    same = [
+        name
+        for name, texts in zip(columns, zip(*lines, strict=True), strict=True)
+        if name in _SHARED and len(lines) > 1 and len({*texts}) == 1
+    ]
+    first = dict(zip(columns, lines[0], strict=True))
+    shared = "; ".join(f"{name} {first[name]}" for name in same)
+    notes = [f"The same everywhere: {shared}."] if same else []
+    rows = []
+    for (source, _), texts in zip(sources, lines, strict=True):
         origin: Origin = "reference" if source.is_reference else "run"
         label = "reference" if source.is_reference else "this run"
-        rows.append(Row(label, tuple(map(Value, texts)), origin=origin))
+        shown = zip(columns, texts, strict=True)
+        values = tuple(Value(text) for name, text in shown if name not in same)
+        rows.append(Row(label, values, origin=origin))
     for whose, number in (
         ("of this run", evidence.superseded),
         ("of the reference", evidence.superseded_reference),
@@ -93,7 +105,7 @@ def present(sources: Sequence[tuple[Source, Sequence[Measurement]]], evidence: E
         title="Where the records come from",
         caption="Dates are when a cell started, UTC.",
         corner="records",
-        columns=tuple(name for name in columns if name != "versions" or not same),
+        columns=tuple(name for name in columns if name not in same),
         rows=tuple(rows),
         notes=tuple(notes),
         numeric=False,
@@ -133,10 +145,10 @@ def footer(evidence: Evidence) -> str:
     reference = len(evidence.measurements) - len(own)
     cells = count(len(own), "cell") + (f" and {reference} reference cells" if reference else "")
     commits = sorted({_commit(measurement.record) for measurement in own})
-    return (
-        f"{cells}, measured {dates(own)} on {_machines(own)} with torch {_torch(own)}; "
-        f"commit{'s' * (len(commits) > 1)} {listing(commits)}."
-    )
+    named = f"commit{'s' * (len(commits) > 1)} {listing(commits)}"
+    if len(commits) > _NAMED:
+        named = f"{len(commits)} commits: see Provenance"
+    return f"{cells}, measured {dates(own)} on {_machines(own)} with torch {_torch(own)}; {named}."
 
 
 def dates(measurements: Iterable[Measurement]) -> str:

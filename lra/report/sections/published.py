@@ -31,6 +31,7 @@ _TRAINING = (
 )  # fmt: skip
 _ALIKE = 2.0
 """Factor within which the lengths of inputs count as about the same as a publication's."""
+_ROWS = "Each mechanism's first row was measured here. Means are of a table's own tasks."
 _TEXT = "The protocols are others: the figures are not to be compared as numbers."
 
 
@@ -109,35 +110,76 @@ def present(
 
 def _accuracies(scores: Accuracies, lines: Sequence[Line], analysis: Analysis) -> Table:
     keys = row_keys(scored(analysis.evidence, scores))
-    rows: list[Row] = []
-    for mechanism in dict.fromkeys(line.mechanism for line in lines):
-        rows += [
-            key.row(_ours(scores, key), group=escape_controls(mechanism))
-            for key in keys
-            if key.mechanism == mechanism
+    if len(scores.columns) == 1:
+        names = list(dict.fromkeys(line.paper.name for line in lines))
+        corner, columns = "mechanism", ("here", *names)
+        rows = [
+            row
+            for mechanism in dict.fromkeys(line.mechanism for line in lines)
+            for row in _beside(mechanism, names, scores, keys, lines)
         ]
-        rows += [
-            Row(line.label, tuple(_theirs(line, scores)), group=escape_controls(mechanism))
-            for line in lines
-            if line.mechanism == mechanism
+    else:
+        corner = "mechanism, publication"
+        columns = (
+            *(column.title for column in scores.columns),
+            *([f"mean of {len(scores.averaged)}"] if scores.averaged else []),
+        )
+        rows = [
+            row
+            for mechanism in dict.fromkeys(line.mechanism for line in lines)
+            for row in _below(mechanism, scores, keys, lines)
         ]
     papers = {line.paper.name: line.paper.source for line in lines}
     differing = [f"{line.label} ({line.row.differs})" for line in lines if line.row.differs]
     return Table(
         id=f"published-{scores.setting.id}",
-        title="Published accuracies, %",
-        caption="Each mechanism's first row was measured here. Means are of this table's tasks.",
-        corner="mechanism, publication",
-        columns=(
-            *(column.title for column in scores.columns),
-            *([f"mean of {len(scores.averaged)}"] if scores.averaged else []),
-        ),
+        title=_title(scores),
+        caption="",
+        corner=corner,
+        columns=columns,
         rows=tuple(rows),
         notes=(
             f"{'; '.join(f'{name}: {source}' for name, source in papers.items())}.",
             *([f"Other variants: {'; '.join(differing)}."] if differing else []),
         ),
+        legend=(_ROWS,) if len(scores.columns) > 1 else (),
     )
+
+
+def _title(scores: Accuracies) -> str:
+    task = f" on {scores.columns[0].title}" if len(scores.columns) == 1 else ""
+    return f"Published accuracies{task}, %"
+
+
+def _beside(
+    mechanism: str,
+    names: Sequence[str],
+    scores: Accuracies,
+    keys: Sequence[Key],
+    lines: Sequence[Line],
+) -> list[Row]:
+    """Rows of a mechanism on the only task, with a column for each publication."""
+    (column,) = scores.columns
+    theirs: list[Value] = []
+    for name in names:
+        own = [one for one in lines if (one.mechanism, one.paper.name) == (mechanism, name)]
+        found = [_printed(line, column) for line in own]
+        theirs.append(
+            msgspec.structs.replace(found[0], text=" / ".join(one.text for one in found))
+            if found
+            else Value("")
+        )
+    return [key.row([_ours(scores, key)[0], *theirs]) for key in keys if key.mechanism == mechanism]
+
+
+def _below(
+    mechanism: str, scores: Accuracies, keys: Sequence[Key], lines: Sequence[Line]
+) -> list[Row]:
+    """Rows of a mechanism on several tasks: those measured here, then those of publications."""
+    group = escape_controls(mechanism)
+    ours = [key.row(_ours(scores, key), group) for key in keys if key.mechanism == mechanism]
+    own = [line for line in lines if line.mechanism == mechanism]
+    return [*ours, *(Row(line.label, tuple(_theirs(line, scores)), group=group) for line in own)]
 
 
 def _ours(scores: Accuracies, key: Key) -> list[Value]:
@@ -160,17 +202,18 @@ def _score(score: Score, rows: int) -> Value:
 
 
 def _theirs(line: Line, scores: Accuracies) -> list[Value]:
-    values = []
-    for column in scores.columns:
-        printed = line.row.accuracy.get(column.task)
-        if printed is None:
-            values.append(Value("failed" if column.task in line.row.failed else NO_VALUE))
-        else:
-            seeds = f"n {line.paper.seeds}" if line.paper.seeds > 1 else ""
-            values.append(Value(str(printed), seeds, float(printed) / 100))
+    values = [_printed(line, column) for column in scores.columns]
     if scores.averaged:
         values.append(_mean(line.row.accuracy, [column.task for column in scores.averaged]))
     return values
+
+
+def _printed(line: Line, column: Column) -> Value:
+    printed = line.row.accuracy.get(column.task)
+    if printed is None:
+        return Value("failed" if column.task in line.row.failed else NO_VALUE)
+    seeds = f"n {line.paper.seeds}" if line.paper.seeds > 1 else ""
+    return Value(str(printed), seeds, float(printed) / 100)
 
 
 def _mean(accuracy: Mapping[str, Decimal], tasks: Sequence[str]) -> Value:
@@ -199,10 +242,11 @@ def _distances(scores: Accuracies, papers: Sequence[Quality]) -> Table:
     return Table(
         id=f"protocol-distance-{scores.setting.id}",
         title="Settings in which publications differ",
-        caption="Conditions that they state, and the length of their inputs.",
+        caption="",
         corner="publication",
         columns=tuple(column.title for column in scores.columns),
         rows=tuple(rows),
+        legend=("Conditions that a publication states, and the length of its inputs.",),
     )
 
 

@@ -21,6 +21,10 @@ from lra.verdict.ratio import Ratio
 from lra.verdict.repeatability import LONG, ControlledCost, control_ratio, median_width
 
 TOPIC = "Repeatability"
+_HOW = (
+    "Time over that of a plain matrix product in the same process: geometric mean over processes, "
+    "with half the width of its 95 % interval. This is the figure to repeat."
+)
 _TIMES = ("latency", "control_before", "control_after")
 
 
@@ -106,35 +110,40 @@ def _mode(mode: str, own: pd.DataFrame) -> Mode:
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each setting with several processes."""
     named = short_titles(analysis.costs.settings)
-    return [present(one, named[one.setting.id]) for one in analyse(analysis.costs)]
+    found = analyse(analysis.costs)
+    return [present(one, named[one.setting.id], first=one is found[0]) for one in found]
 
 
-def present(one: Repeatability, title: str) -> Section:
-    """Return the section of a setting."""
+def present(one: Repeatability, title: str, *, first: bool) -> Section:
+    """Return the section of a setting. After the first, modes timed at one length have a sentence
+    alone."""
+    shown = [mode for mode in one.modes if first or len({n for _, n in mode.places}) > 1]
     return Section(
         topic=TOPIC,
         level="appendix",
         setting=title,
         text=tuple(text for mode in one.modes if (text := sentence(mode))),
-        tables=tuple(_table(mode, one.number) for mode in one.modes),
+        tables=tuple(_table(mode, one.number) for mode in shown),
     )
 
 
 def _table(one: Mode, number: int) -> Table:
     every = sorted({n for _, n in one.places})
     # Intervals are summarised from this length on.
-    lengths = [n for n in every if n >= LONG] or every
+    long = [n for n in every if n >= LONG] or every
+    # All lengths are in report.csv, with the control's times.
+    lengths = sorted({long[0], long[-1]})
     return Table(
         id=f"repeatability-{one.mode}-{number}",
         title=f"Ratio of a {CALLS[one.mode]} to the control",
-        caption="Time over that of a plain matrix product in the same process: geometric mean over "
-        "processes, with half the width of its 95 % interval. This is the figure to repeat.",
+        caption="",
         corner="mechanism",
         columns=tuple(map(str, lengths)),
         rows=tuple(
             key.row([_value(one.places.get((key, n))) for n in lengths]) for key in one.keys
         ),
         notes=tuple(reference_notes(one.figures, one.keys)),
+        legend=(_HOW,),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 import msgspec
@@ -11,7 +11,7 @@ import pandas as pd
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.report.analysis import Analysis
 from lra.report.cost_grid import Grid, grid
-from lra.report.cost_titles import titles
+from lra.report.cost_titles import short_titles, titles
 from lra.report.costs import Costs
 from lra.report.crossover import crossovers
 from lra.report.growth import growths, is_unfused
@@ -22,8 +22,10 @@ from lra.report.model import Section, Table, drawn
 from lra.report.plots.cost import cost_figure
 from lra.report.plots.crossover import crossover_figure
 from lra.report.plots.style import Looks
+from lra.report.rows import ALL_ROWS, of_the_run
 from lra.report.sections.cost_table import CALLS, cost_table, is_loose
 from lra.report.sections.energy import energy_tables, no_estimate, why_no_energy
+from lra.report.sections.peers import compared
 from lra.report.sweeps import by_row
 from lra.report.words import percent, quantity, span
 
@@ -62,8 +64,9 @@ class Scaling(msgspec.Struct, frozen=True):
 
 def analyse(costs: Costs) -> list[Scaling]:
     """Return the costs of each setting and mode in which a whole call was timed, the run's main
-    setting first, and training before forward passes."""
-    found = []
+    setting first, and training before forward passes. Public packages that another section
+    compares with ours are left out."""
+    found, elsewhere = [], compared(costs)
     for number, setting in enumerate(costs.settings, start=1):
         own = costs.figures[costs.figures["setting"] == setting.id]
         growth, crossing = growths(costs, setting.id), crossovers(costs, setting.id)
@@ -71,6 +74,8 @@ def analyse(costs: Costs) -> list[Scaling]:
             time = grid(costs, setting.id, mode, "latency")
             if time is not None:
                 size = grid(costs, setting.id, mode, PEAK_MEMORY[setting.device])
+                others = elsewhere.get((setting.id, mode), frozenset())
+                time, size = time.without(others), size and size.without(others)
                 here = own[own["mode"] == mode]
                 is_own = setting.id in costs.own
                 found.append(
@@ -80,9 +85,8 @@ def analyse(costs: Costs) -> list[Scaling]:
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each setting and mode, followed by one of rows and lengths that were
-    tried seldom."""
-    named = titles(analysis.costs.settings)
+    """Return the sections of each setting and mode."""
+    whole, short = (of(analysis.costs.settings) for of in (titles, short_titles))
     found: list[Section] = []
     told: set[str] = set()
     for one in analyse(analysis.costs):
@@ -90,48 +94,77 @@ def sections(analysis: Analysis) -> list[Section]:
             *why_no_energy(one.figures, one.setting),
             *no_estimate(one.figures, one.setting, analysis.assumed),
         ]
-        text = [*_text(one), *([] if found else [_HOW]), *(t for t in lacking if t not in told)]
-        told |= set(lacking)
+        text = [*_text(one), *(sentence for sentence in lacking if sentence not in told)]
+        told |= {*lacking}
         spent = energy_tables(one.figures, one.mode, one.number, analysis.assumed)
-        title = f"{CALLS[one.mode]}: {named[one.setting.id]}"
-        found += present(one, analysis.looks, title, text, spent)
+        # Words that settings share stand in the first title alone.
+        named = [
+            ": ".join(filter(None, (CALLS[one.mode], words[one.setting.id])))
+            for words in (short if found else whole, short)
+        ]
+        found += present(one, analysis.looks, named, text, spent, first=not found)
     return found
 
 
 def present(
-    one: Scaling, looks: Looks, title: str, text: Iterable[str], spent: Iterable[Table]
+    one: Scaling,
+    looks: Looks,
+    named: Sequence[str],
+    text: Iterable[str],
+    spent: Sequence[Table],
+    *,
+    first: bool,
 ) -> list[Section]:
-    """Return the section, and one of the rows and lengths that were tried seldom."""
+    """Return the section, one of the rows and lengths that were tried seldom, and one of all rows
+    where the reference has others than the run is read against: the first is named by the first of
+    `named`, all others by the last. Plots are only of the `first` setting, since tables have the
+    same figures."""
+    title, short = named
     split = [grid.split() for grid in (one.time, one.size) if grid is not None]
-    main = [whole for whole, _ in split]
+    whole = [grid for grid, _ in split]
     few = [rest for _, rest in split if rest is not None]
+    main = [grid.of_the_run() for grid in whole]
+    is_all = all(len(near.keys) == len(grid.keys) for near, grid in zip(main, whole, strict=True))
     place = f"{one.mode}-{one.number}"
-    figures = [
-        cost_figure(f"scaling-{place}", "Time and peak memory against length", main, looks),
-        crossover_figure(f"crossover-{place}", main, one.crossing, looks),
-    ]
+    figures, multiples = [], []
+    if one.own and first:
+        title_of = "Time and peak memory against length"
+        figures = [cost_figure(f"scaling-{place}", title_of, main, looks)]
+        multiples = [crossover_figure(f"crossover-{place}", whole, one.crossing, looks)]
     found = [
         Section(
             topic=TOPIC,
             setting=title,
             text=tuple(text),
-            tables=(*(_table(one, grid) for grid in main), *spent),
-            figures=drawn(figures) if one.own else (),
+            tables=(*(_table(one, grid) for grid in main), *map(_near, spent)),
+            figures=drawn([*figures, *(multiples if is_all else [])]),
         )
     ]
     if few:
-        tables = tuple(_table(one, rest, few=True) for rest in few)
-        found.append(Section(topic=TOPIC, setting=f"{title}: tried seldom", tables=tables))
+        tables = tuple(_table(one, rest, "few") for rest in few)
+        found.append(Section(topic=TOPIC, setting=f"{short}: tried seldom", tables=tables))
+    if not is_all:
+        tables = (
+            *(_table(one, grid, "all") for grid in whole),
+            *(msgspec.structs.replace(table, id=f"{table.id}-all") for table in spent),
+        )
+        setting = f"{short}: {ALL_ROWS}"
+        found.append(Section(topic=TOPIC, setting=setting, tables=tables, figures=drawn(multiples)))
     return found
 
 
-def _table(one: Scaling, grid: Grid, *, few: bool = False) -> Table:
-    kind = "time" if grid.metric == "latency" else "memory"
+def _near(table: Table) -> Table:
+    return msgspec.structs.replace(table, rows=of_the_run(table.rows))
+
+
+def _table(one: Scaling, grid: Grid, part: str = "") -> Table:
+    kind, few = "time" if grid.metric == "latency" else "memory", part == "few"
+    what = "Median time of a call." if kind == "time" else f"{_PEAK[one.setting.device]}."
     return cost_table(
         grid,
-        id=f"{kind}-{grid.mode}-{one.number}{'-few' if few else ''}",
+        id=f"{kind}-{grid.mode}-{one.number}{'-' if part else ''}{part}",
         title=f"{'Time' if kind == 'time' else 'Peak memory'} of a {CALLS[grid.mode]}",
-        caption="Median time of a call." if kind == "time" else f"{_PEAK[one.setting.device]}.",
+        legend=(what, _HOW),
         growth=None if few else by_row(one.growth, kind, grid.mode),
         crossing=None if few else by_row(one.crossing, kind, grid.mode),
     )

@@ -87,13 +87,13 @@ def _speed(one: OwnFigures, paper: Efficiency) -> Table:
         if place is None or pd.isna(place.value):
             return Value(_word(place), theirs)
         if key.mechanism == paper.exact:
-            steps = f"{figures(1 / place.value, most=2)} steps a second"
-            return Value(f"1 {TIMES}", _joined(steps, theirs), 1.0, disturbed=place.disturbed)
+            steps = f"{figures(1 / place.value, most=2)} a second"
+            return Value("1", _joined(steps, theirs), 1.0, disturbed=place.disturbed)
         if pd.isna(place.ratio):
             return Value(NO_VALUE, theirs)
         faster = 1 / place.ratio
         spread = faster * place.ratio_spread / place.ratio
-        text = f"{figures(faster, spread)} {TIMES}"
+        text = figures(faster, spread)
         return Value(text, theirs, faster, disturbed=place.ratio_disturbed)
 
     return _table(
@@ -115,7 +115,7 @@ def _memory(one: OwnFigures, paper: Efficiency) -> Table:
         if place is None or pd.isna(place.value):
             return Value(_word(place), theirs)
         is_base = key.mechanism == paper.exact or pd.isna(place.ratio)
-        beside = "" if is_base else f"{figures(place.ratio, most=2)} {TIMES}"
+        beside = "" if is_base else f"{figures(place.ratio, most=2)}{TIMES}"
         text = figures(place.value / size, (place.high - place.low) / size)
         return Value(text, _joined(beside, theirs), place.value)
 
@@ -159,20 +159,18 @@ def _word(place: pd.Series | None) -> str:
 
 
 def _published(paper: Efficiency, mechanism: str, length: int, figure: Figure) -> str:
-    """Published figure: `LRA 1.7 x`, `LRA 0.42 GB, 0.49 x`; one that may be a misprint is
-    marked."""
+    """Published figure: `1.7`, `0.42 GB 0.49x`, `LRA 8.1` steps a second; one that may be a
+    misprint is marked."""
     if mechanism not in paper.rows:
         return ""
     own, base, place = paper.rows[mechanism], paper.rows[paper.exact], paper.lengths.index(length)
     if figure == "gigabytes":
         share = own.gigabytes[place] / base.gigabytes[place]
-        text = f"LRA {own.gigabytes[place]:.2f} GB"
-        text += "" if own is base else f", {share:.2f} {TIMES}"
-    elif own is base:
-        text = f"LRA {own.steps[place]:.1f}"
+        text = f"{own.gigabytes[place]:.2f} GB"
+        text += "" if own is base else f" {share:.2f}{TIMES}"
     else:
-        text = f"LRA {own.ratios[place]:.1f} {TIMES}"
-    return text + (" (?)" if paper.suspect(mechanism, length, figure) else "")
+        text = f"LRA {own.steps[place]:.1f}" if own is base else f"{own.ratios[place]:.1f}"
+    return text + ("?" if paper.suspect(mechanism, length, figure) else "")
 
 
 def _suspects(paper: Efficiency, one: OwnFigures, figure: Figure) -> list[str]:
@@ -182,7 +180,7 @@ def _suspects(paper: Efficiency, one: OwnFigures, figure: Figure) -> list[str]:
         for suspect in paper.suspects
         if suspect.figure == figure and suspect.row in here and suspect.length in one.lengths
     ]
-    return [f"(?): perhaps a slip in the publication: {listing(why)}."] if why else []
+    return [f"?: perhaps a slip in the publication: {listing(why)}."] if why else []
 
 
 def _unknown(paper: Efficiency, one: OwnFigures) -> list[str]:

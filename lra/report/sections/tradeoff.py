@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from lra.core.catalogue import EXACT
+from lra.core.catalogue import CONTROLS, EXACT
 from lra.report.accuracy import ACCURACY, Accuracies
 from lra.report.analysis import Analysis
 from lra.report.leaderboard import Entry, Leaderboard, leaderboard, main_setting
@@ -13,7 +13,10 @@ from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.tradeoff import tradeoff_figure
 from lra.report.rows import of_the_run
 from lra.report.sections.accuracy import lengths_text, score_text
-from lra.report.words import NO_VALUE, TIMES, figures
+from lra.report.words import NO_VALUE, figures
+
+_OTHER_SETTINGS = "*"
+"""Mark of a time with other settings than those of the training."""
 
 
 def sections(analysis: Analysis) -> list[Section]:
@@ -56,10 +59,12 @@ def present(scores: Accuracies, boards: list[Leaderboard], analysis: Analysis) -
         values = [Value(score_text(one.score, rows), "", one.score.mean)]
         values += [_ratio(board.entries[place], board) for board in boards]
         lines.append(one.key.row(values))
+    is_first = scores is analysis.main
+    if not is_first:
+        lines = [row for row in lines if _is_told(row)]
     lines.sort(key=lambda row: (row.origin != "run", -(row.values[0].number or 0.0), row.label))
     table = _table(scores, boards, of_the_run(lines))
     drawing = tradeoff_figure(last, analysis.looks, f"tradeoff-{scores.setting.id}")
-    is_first = scores is analysis.main
     return Section(
         topic="Trade-off",
         setting=", ".join(scores.setting.parts),
@@ -67,6 +72,12 @@ def present(scores: Accuracies, boards: list[Leaderboard], analysis: Analysis) -
         # The figure of the first table is the headline's.
         figures=drawn([None if is_first else drawing]),
     )
+
+
+def _is_told(row: Row) -> bool:
+    """Whether a row is on a front, or one that fronts are read against. The times of all others are
+    in the first table, and their accuracies in those of accuracy."""
+    return row.mechanism in (EXACT, *CONTROLS) or any(value.best for value in row.values)
 
 
 def _is_placed(one: Entry) -> bool:
@@ -77,8 +88,8 @@ def _ratio(one: Entry, board: Leaderboard) -> Value:
     if one.time is None:
         return Value(NO_VALUE)
     mark = "elsewhere" if one.time.elsewhere else ""
-    mark = ", ".join(filter(None, [mark, "other settings" if one.time.other_settings else ""]))
-    text = f"{figures(one.time.value, one.time.spread)} {TIMES}"
+    others = _OTHER_SETTINGS if one.time.other_settings else ""
+    text = f"{figures(one.time.value, one.time.spread)}{others}"
     return Value(text, mark, one.time.value, one.key in board.front, one.time.disturbed)
 
 
@@ -90,14 +101,14 @@ def _table(scores: Accuracies, boards: list[Leaderboard], lines: Sequence[Row]) 
         for one in board.entries
         if one.time and (one.key.origin, one.key.variant) in shown
     ]
-    notes = [
+    legend = [
         "Bold: on the front of its length. Nobody is surely better in one of accuracy and time "
         "and not surely worse in the other."
     ]
     if any(time.elsewhere for time in times):
-        notes.append("elsewhere: on another machine class or build, by its ratio there.")
+        legend.append("elsewhere: on another machine class or build, by its ratio there.")
     if any(time.other_settings for time in times):
-        notes.append("other settings: timed with others than it was trained with.")
+        legend.append(f"{_OTHER_SETTINGS}: timed with other settings than it was trained with.")
     return Table(
         id=f"front-{scores.setting.id}",
         title=f"Time of a training step over that of {EXACT}, by length",
@@ -105,5 +116,5 @@ def _table(scores: Accuracies, boards: list[Leaderboard], lines: Sequence[Row]) 
         corner="mechanism",
         columns=("accuracy, %", *(f"{board.length:,}" for board in boards)),
         rows=tuple(lines),
-        notes=tuple(notes),
+        legend=tuple(legend),
     )

@@ -28,8 +28,8 @@ _ALIKE = 2.0
 """Factor between lengths within which a published distance is shown."""
 _FAILED = "failed"
 _CAPTION = (
-    "From a query to the keys it reads, by how much it reads of them, over layers and heads; "
-    "below, percent of the length. Attention that reads all alike has a third, causal a quarter."
+    "From a query to the keys it reads, by how much it reads of them, over layers and heads; in "
+    "brackets the length. Attention that reads all alike has a third of it, causal a quarter."
 )
 
 
@@ -89,10 +89,10 @@ def present(
         if key.mechanism != NO_MIXING
     ]
     beside = [_there(published, column) for column in columns]
-    notes = []
+    legend = []
     if any(value.number is not None for value in beside):
         rows.append(Row("LRA: Transformer", tuple(beside), group="Published"))
-        notes.append(f"LRA: {published.source}; below, the length there.")
+        legend.append(f"LRA: {published.source}; below, the length there.")
     examples = [
         attention.examples for seen in one.found.values() for attention in seen if attention
     ]
@@ -102,9 +102,10 @@ def present(
         title="Mean attention distance, tokens",
         caption=f"{_CAPTION if is_first else ''} {over.capitalize()}.".strip(),
         corner="mechanism",
-        columns=tuple(column.title for column in columns),
+        columns=tuple(f"{column.title} ({column.cell.data.length:,})" for column in columns),
         rows=tuple(rows),
-        notes=(*notes, *reference_notes(one.figures, one.keys)),
+        notes=tuple(reference_notes(one.figures, one.keys)),
+        legend=tuple(legend),
     )
     return Section(
         topic="Trained attention",
@@ -127,9 +128,7 @@ def _value(seen: Iterable[TrainedAttention | None], column: Column) -> Value:
         return Value(_FAILED if tried else NO_VALUE)
     distance = fmean(one.distance for one in found)
     lost = len(tried) - len(found)
-    share = f"{100 * distance / column.cell.data.length:.0f}%"
-    note = f"{share}, {lost} {_FAILED}" if lost else share
-    return Value(figures(distance, most=2), note, distance)
+    return Value(figures(distance, most=2), f"{lost} {_FAILED}" if lost else "", distance)
 
 
 def _there(published: Spans, column: Column) -> Value:
