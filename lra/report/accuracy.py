@@ -122,8 +122,9 @@ class Accuracies(msgspec.Struct, frozen=True):
 
 
 def accuracies(evidence: Evidence) -> list[Accuracies]:
-    """Return the scores of each setting and metric: accuracies first, and among each the settings
-    with the most mechanisms of the run first."""
+    """Return the scores of each setting and metric: accuracies first, among each the settings that
+    the run has, with one answer an example before answers at tokens, and then those with the most
+    mechanisms of the run."""
     figures = evidence.figures
     scored = figures[
         (figures["kind"] == "quality")
@@ -138,7 +139,9 @@ def accuracies(evidence: Evidence) -> list[Accuracies]:
     def place(one: Accuracies) -> tuple[Any, ...]:
         known = one.pooled[one.pooled["mean"].notna()]
         own = known[known["origin"] == "run"]["variant"].nunique()
-        return (one.metric != ACCURACY, -own, -known["variant"].nunique(), one.setting.parts)
+        most = known["variant"].nunique()
+        tokens = one.setting.by_token
+        return (one.metric != ACCURACY, own == 0, tokens, -own, -most, one.setting.parts)
 
     return sorted(found, key=place)
 

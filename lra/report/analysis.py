@@ -16,7 +16,7 @@ class Analysis(msgspec.Struct, frozen=True):
 
     evidence: Evidence
     accuracies: tuple[Accuracies, ...]
-    """Accuracies before losses; the setting with the most mechanisms of the run first."""
+    """Accuracies before losses; the setting of the headline first."""
     costs: Costs
     looks: Looks
     assumed: Assumptions = Assumptions()
