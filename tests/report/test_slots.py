@@ -115,6 +115,6 @@ def test_laws_alone_are_no_leaderboard_and_no_mark_is_explained_that_is_not_ther
 
 def test_a_headline_prefers_answers_for_examples_to_those_at_tokens() -> None:
     tokens = [across(name, "copy", 0.9) for name in ("linear", "performer", EXACT)]
-    both = [*tokens, told("linear", "text", accuracy=0.5)]
+    both = [*tokens, quality("linear", "text", 0.5)]
     assert [one.setting.by_token for one in scored(both)] == [False, True]
     assert [one.setting.by_token for one in scored(tokens)] == [True]
