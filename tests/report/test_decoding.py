@@ -25,8 +25,9 @@ def step(name: str, length: int, state: float = 4e3, error: float = 1e-7, **more
 
 
 def section(*records: Record) -> Section:
-    (found,) = decoding.sections(analysed(records))
-    return found
+    found, *others = decoding.sections(analysed(records))
+    tables = (table for section in (found, *others) for table in section.tables)
+    return msgspec.structs.replace(found, tables=tuple(tables))
 
 
 def test_decoding_has_step_prompt_and_state_and_how_exact_it_is() -> None:

@@ -53,7 +53,7 @@ def margin_of(names: Sequence[str]) -> float:
 
 def height_of(rows: int) -> float:
     """Return the inches that a panel needs for that many names."""
-    return max(3.6, 1.2 + LINE * rows)
+    return max(3.0, 1.2 + LINE * rows)
 
 
 def line_style(origin: Origin, look: Look) -> dict[str, Any]:

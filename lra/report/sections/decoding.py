@@ -9,7 +9,7 @@ import pandas as pd
 
 from lra.report.analysis import Analysis
 from lra.report.cost_grid import Grid, grid
-from lra.report.cost_titles import titles
+from lra.report.cost_titles import short_titles, titles
 from lra.report.costs import Costs
 from lra.report.crossover import crossovers
 from lra.report.load.settings import CostSetting
@@ -65,16 +65,17 @@ def analyse(costs: Costs) -> list[Decoding]:
 
 def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each setting with decoding."""
-    named = titles(analysis.costs.settings)
+    whole, short = (of(analysis.costs.settings) for of in (titles, short_titles))
     return [
         section
         for one in analyse(analysis.costs)
-        for section in of_the_run_first(present(one, analysis.looks, named[one.setting.id]))
+        for made in present(one, analysis.looks, whole[one.setting.id], short[one.setting.id])
+        for section in of_the_run_first(made)
     ]
 
 
-def present(one: Decoding, looks: Looks, title: str) -> Section:
-    """Return the section of a setting."""
+def present(one: Decoding, looks: Looks, title: str, short: str) -> list[Section]:
+    """Return the section of a setting with its times, and one of all else."""
     drawn_metrics = ("latency", "state_bytes")
     shown = [grid.of_the_run() for grid in one.grids if grid.metric in drawn_metrics]
     figure = cost_figure(
@@ -84,13 +85,16 @@ def present(one: Decoding, looks: Looks, title: str) -> Section:
         looks,
         axis="context length",
     )
-    return Section(
+    times, *others = (_table(one, grid) for grid in one.grids)
+    found = Section(
         topic=TOPIC,
         setting=title,
         text=tuple(exactness(one.errors)),
-        tables=tuple(_table(one, grid) for grid in one.grids),
+        tables=(times,),
         figures=drawn([figure] if one.own else []),
     )
+    rest = ": ".join(filter(None, [short, "state and prompt"]))
+    return [found, *([Section(topic=TOPIC, setting=rest, tables=tuple(others))] if others else [])]
 
 
 def _table(one: Decoding, grid: Grid) -> Table:

@@ -94,7 +94,7 @@ def sections(analysis: Analysis) -> list[Section]:
             *why_no_energy(one.figures, one.setting),
             *no_estimate(one.figures, one.setting, analysis.assumed),
         ]
-        text = [*_text(one), *(sentence for sentence in lacking if sentence not in told)]
+        text = [*_text(one, told), *(sentence for sentence in lacking if sentence not in told)]
         told |= {*lacking}
         spent = energy_tables(one.figures, one.mode, one.number, analysis.assumed)
         # Words that settings share stand in the first title alone.
@@ -170,8 +170,9 @@ def _table(one: Scaling, grid: Grid, part: str = "") -> Table:
     )
 
 
-def _text(one: Scaling) -> list[str]:
-    """Text on the method, the steadiness of the machine, and the marks."""
+def _text(one: Scaling, told: set[str]) -> list[str]:
+    """Text on the method, the steadiness of the machine, and the marks; on exact attention where
+    that is not among the sentences `told`."""
     if not one.own:
         return ["Reference rows of another machine or build: compare multiples, never times."]
     places = [place for place in one.time.places.values() if place.known]
@@ -182,11 +183,13 @@ def _text(one: Scaling) -> list[str]:
             "One process a figure." if processes == "1" else f"Medians of {processes} processes."
         )
     parts += _control(one.figures)
-    parts.append(
+    exact = (
         f"With dropout on its weights torch has no fused kernel for {EXACT} on a CPU."
         if is_unfused(one.setting, one.mode)
         else f"{EXACT} is exact attention, fused; {NO_MIXING} mixes nothing."
     )
+    parts += [] if exact in told else [exact]
+    told.add(exact)
     if any(place.disturbed for place in places):
         parts.append(f"!: timed on a busy machine ({SIGNS}); --rerun disturbed times it again.")
     if any(is_loose(place) for place in places):
