@@ -58,8 +58,8 @@ def _trivial(analysis: Analysis) -> str:
             stuck, below = not_above(analysis, scores)
             lucky += [f"{title}{where}" for title in stuck]
             short += [f"{title}{where}" for title in below]
-    parts = [f"lucky guessing on {listing(lucky)}"] if lucky else []
-    parts += [f"the best shortcut on {listing(short)}"] if short else []
+    parts = [f"lucky guessing on {listing_of(lucky, _NAMED)}"] if lucky else []
+    parts += [f"the best shortcut on {listing_of(short, _NAMED)}"] if short else []
     return f"No mechanism beats {', nor '.join(parts)}." if parts else ""
 
 
