@@ -241,7 +241,8 @@ def test_the_page_of_the_reference_has_its_answer_on_one_screen_and_is_short(
 ) -> None:
     seen = measured(REFERENCE, tmp_path)
     assert 400 < seen["screen"][3] <= HEIGHT
-    assert HEIGHT < seen["height"] < 30_000 and 1000 < seen["words"] < 15_000
+    # Unfolded; records of decoders and of each slot of encoder-decoders have about 3,800 of them.
+    assert HEIGHT < seen["height"] < 30_000 and 1000 < seen["words"] < 19_000
     assert REFERENCE.stat().st_size < 3_000_000
 
 

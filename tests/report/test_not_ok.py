@@ -133,3 +133,16 @@ def test_checks_pictures_and_ceilings_that_failed_are_listed_and_counted() -> No
         "ok."
     )
     assert len(lines(table(*bad))) == 3
+
+
+def test_trainings_that_a_mechanism_does_not_support_share_a_row_for_each_reason() -> None:
+    def no(task: str, name: str = "a", **more: Any) -> Record:
+        return quality(name, task, None, status="unsupported", **more)
+
+    records = [
+        no("text"),
+        no("image", seed=1),
+        no("text", "b"),
+        quality("a", "text", status="crash"),
+    ]
+    assert asked(*records) == ["image and text at mini", "text at mini", "text, seed 0"]

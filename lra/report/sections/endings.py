@@ -13,6 +13,7 @@ from lra.core.cells import (
     EfficiencyCell,
     ErrorCell,
     ProfileCell,
+    QualityCell,
     ShowCell,
     VerifyCell,
 )
@@ -80,7 +81,8 @@ def analyse(evidence: Evidence) -> list[Ended]:
 
 def present(found: Sequence[Ended]) -> Section:
     """Return the table. Cells that differ only in length, replicate or version of the code, and
-    ended alike, share a row; a row has the settings that set it apart from others."""
+    ended alike, share a row, and so do a mechanism's trainings at a scale that are unsupported for
+    one reason; a row has the settings that set it apart from others."""
     alike: dict[str, list[tuple[Ended, str]]] = {}
     for one, setting in zip(found, _settings([one.record.cell for one in found]), strict=True):
         alike.setdefault(_question(one), []).append((one, setting))
@@ -88,7 +90,14 @@ def present(found: Sequence[Ended]) -> Section:
     for own in alike.values():
         (first, setting), cells = own[0], [one.record.cell for one, _ in own]
         failure = first.record.failure
-        asked = ", ".join(part for part in (_asked(cells[0], _lengths(cells)), setting) if part)
+        if _is_refused(first.record):
+            trained = [one for one in cells if isinstance(one, QualityCell)]
+            tasks = listing([*dict.fromkeys(one.data.task for one in trained)])
+            is_one = len({other for _, other in own}) == 1
+            parts = [f"{tasks} at {trained[0].scale}", setting if is_one else ""]
+        else:
+            parts = [_asked(cells[0], _lengths(cells)), setting]
+        asked = ", ".join(filter(None, parts))
         texts = (
             asked,
             ending(first.record.status, failure),
@@ -113,10 +122,17 @@ def _question(one: Ended) -> str:
     """Hash that is equal for the records of one row."""
     fields = leaves(one.record.cell)
     own = {key: part for key, part in fields.items() if _top(key) not in _SHARED}
+    if _is_refused(one.record):
+        own = {key: part for key, part in own.items() if _top(key) in ("mechanism", "scale")}
     own.pop("data.hash", None)
     failure = one.record.failure
     ended = (failure.type, failure.phase, failure.message) if failure else ()
     return value_hash([one.origin, own, one.record.status, ended])
+
+
+def _is_refused(record: Record) -> bool:
+    """Whether it is a training that a mechanism does not support."""
+    return isinstance(record.cell, QualityCell) and record.status == "unsupported"
 
 
 def _asked(cell: Cell, lengths: str) -> str:
