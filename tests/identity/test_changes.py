@@ -80,7 +80,7 @@ def own(house: Path) -> Units:
 
 
 FINDING = {
-    "lra/adapters/adapt.py", "lra/core/catalogue.py", "lra/core/paths.py",
+    "lra/adapters/adapt.py", "lra/core/catalogue.py", "lra/core/loading.py", "lra/core/paths.py",
     "lra/core/versions.py", "lra/engine/process/error_text.py", "tasks/_preview.py",
 }  # fmt: skip
 """Files that cases enter and no figure comes of: names, versions, words and other people's code."""
