@@ -201,7 +201,7 @@ def test_a_reference_that_was_trained_otherwise_is_one_sentence():
     other = [quality("sdpa", "text", training=longer), quality("sdpa", "image", model=wider)]
     (sentence,) = caveats(analysed(run, other))
     assert "on text and image" in sentence or "on image and text" in sentence
-    assert "model.width, training.steps" in sentence and "--baselines" in sentence
+    assert "model.width and training.steps" in sentence and "--baselines" in sentence
 
 
 def test_busy_timings_are_counted_and_there_are_six_sentences_at_most():

@@ -11,7 +11,10 @@ import msgspec
 from lra.core.cells import QualityCell
 from lra.report.load.measurement import protocol_hash
 from lra.report.load.versions import data_pairs
-from lra.report.words import leaves, listing
+from lra.report.words import leaves, listing, listing_of
+
+_NAMED = 5
+"""Largest number of settings that a sentence names."""
 
 
 class ProtocolMismatch(msgspec.Struct, frozen=True):
@@ -29,7 +32,7 @@ class ProtocolMismatch(msgspec.Struct, frozen=True):
         told = (
             "Reference rows are not shown on "
             f"{listing(titles)}: they were trained with "
-            f"other settings ({', '.join(self.settings)})"
+            f"other settings ({listing_of(self.settings, _NAMED)})"
         )
         add = "; add --baselines to train exact attention and no mixing with this run's settings"
         return f"{told}{'' if self.anchored else add}."
