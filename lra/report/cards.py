@@ -27,7 +27,7 @@ from lra.report.load.variants import chosen
 from lra.report.model import Row, Section, Table, Value, drawn, there
 from lra.report.plots.cost_curves import cost_curves
 from lra.report.plots.gallery import card_pattern
-from lra.report.sections.accuracy import score_text, shortcut_text
+from lra.report.score_text import score_text, shortcut_text
 from lra.report.sections.gallery import newest, pictures
 from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
 

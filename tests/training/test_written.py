@@ -63,7 +63,7 @@ def test_answers_are_written_one_by_one_from_their_own_starts(spoilt: int) -> No
     found = written(model().eval(), spoilt=spoilt)
     assert found.exact == (8 - spoilt) / 8
     assert (found.rouge.one == found.rouge.longest == 1.0) == (spoilt == 0)
-    # A last label that is wrong breaks one word in three, one pair in two, and shortens the rest.
+    # A wrong last label spoils a larger share of the pairs than of the words.
     assert found.rouge.two <= found.rouge.longest <= found.rouge.one
     assert (found.rouge.two < found.rouge.longest) == (spoilt > 0)
 

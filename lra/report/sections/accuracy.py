@@ -38,12 +38,11 @@ from lra.report.rows import (
     reference_notes,
     row_keys,
 )
+from lra.report.score_text import is_coarse, score_text, shortcut_text
 from lra.report.words import DAGGER, NO_VALUE, NOT_RUN, figures, listing, listing_of, percent
 
 BASELINES = "Baselines"
 BEST = "best shortcut"
-_COARSE = 0.005
-"""Above this standard error of sampling an accuracy of one seed is told in whole percent."""
 _NAMED = 5
 """Trainings that a note names."""
 _BEST_POSSIBLE = "best possible"
@@ -260,27 +259,6 @@ def _off(mean: float, best: float, is_loss: bool) -> str:
     return f"off {figures(mean - best, most=2) if is_loss else percent(best - mean)}"
 
 
-def score_text(place: Score, rows: int, is_loss: bool = False) -> str:
-    """Return a score with the digits that its seeds and its number of test rows support."""
-    if is_loss:
-        return figures(place.mean, None if math.isnan(place.sd) else place.sd)
-    if not math.isnan(place.sd):
-        return percent(place.mean, place.sd)
-    return f"{100 * place.mean:.0f}" if _is_coarse(place, rows) else percent(place.mean)
-
-
-def _is_coarse(place: Score, rows: int) -> bool:
-    """Whether an accuracy is of one seed and so few rows that it bears no decimal."""
-    share = min(max(place.mean, 0.0), 1.0)
-    return math.isnan(place.sd) and math.sqrt(share * (1.0 - share) / rows) > _COARSE
-
-
-def shortcut_text(one: Simple, rows: int) -> str:
-    """Return the accuracy of a baseline in percent, that of a control with as many digits as other
-    trainings have."""
-    return percent(one.value) if one.score is None else score_text(one.score, rows)
-
-
 def _simple_rows(scores: Scores) -> list[Row]:
     """Rows of the best possible score, trees, bag of tokens, majority and the best rule of thumb,
     each where a task has it; for a loss one row for each baseline, worst first."""
@@ -335,7 +313,7 @@ def _simple_row(
         ]
         complete = len(known) == len(scores.of.averaged)
         mean = sum(one.value for one, _ in known) / len(known) if complete else 0.0
-        coarse = any(one.score is not None and _is_coarse(one.score, n) for one, n in known)
+        coarse = any(one.score is not None and is_coarse(one.score, n) for one, n in known)
         text = percent(mean, 1.0 if coarse else None)
         values.append(Value(text, "", mean) if complete else Value(NO_VALUE))
     origins = {one.origin for one in found if one is not None}

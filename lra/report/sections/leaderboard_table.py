@@ -9,7 +9,7 @@ from lra.core.catalogue import EXACT
 from lra.report.leaderboard import Entry, Leaderboard, Ratio
 from lra.report.model import Row, Table, Value
 from lra.report.plots.names import hollow_note
-from lra.report.sections.accuracy import score_text
+from lra.report.score_text import score_text
 from lra.report.words import DAGGER, NO_VALUE, TIMES, figures, listing
 
 DOING = {"train": "training", "forward": "forward"}

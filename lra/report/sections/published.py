@@ -19,7 +19,7 @@ from lra.report.analysis import Analysis
 from lra.report.load.frame import typed
 from lra.report.model import Row, Section, Table, Value
 from lra.report.rows import Key, of, row_keys
-from lra.report.sections.accuracy import score_text
+from lra.report.score_text import score_text
 from lra.report.words import NO_VALUE, NOT_RUN
 
 _MODEL = (

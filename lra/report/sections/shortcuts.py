@@ -29,7 +29,7 @@ from lra.report.baselines import (
 from lra.report.load.measurement import protocol_hash
 from lra.report.load.settings import QualitySetting
 from lra.report.model import Row, Section, Table, Value
-from lra.report.sections.accuracy import score_text
+from lra.report.score_text import score_text
 from lra.report.training_findings import whole_setting
 from lra.report.words import NOT_RUN, figures, percent
 

@@ -12,7 +12,8 @@ from lra.report.leaderboard import Entry, Leaderboard, leaderboard, main_setting
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.tradeoff import tradeoff_figure
 from lra.report.rows import of_the_run
-from lra.report.sections.accuracy import lengths_text, score_text
+from lra.report.score_text import score_text
+from lra.report.sections.accuracy import lengths_text
 from lra.report.words import NO_VALUE, figures
 
 _OTHER_SETTINGS = "*"
